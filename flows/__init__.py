@@ -1,0 +1,1 @@
+"""The workflow and its command line; nothing below this package imports it."""

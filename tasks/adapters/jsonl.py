@@ -1,0 +1,191 @@
+"""Lines of JSON: read with their place, written whole or not at all.
+
+A line is an object. Blank lines, a byte order mark, CRLF and a missing final newline
+are accepted on reading; what is written ends in one newline.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import orjson
+
+from tasks.core.errors import ConfigError, RecordError
+
+_BOM = b"\xef\xbb\xbf"
+_BUFFER_BYTES = 1 << 20
+_SHOWN_CHARACTERS = 60
+_LONG_DIGITS = re.compile(rb"[0-9]{19}")
+_INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
+
+
+class Line(NamedTuple):
+    """One line that is not blank."""
+
+    number: int
+    """1-based, blank lines included, as an editor counts."""
+    place: int
+    """Byte offset of the line's first byte in the file."""
+    text: bytes
+    """The line without its ending and without a byte order mark."""
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Yield the lines of a file that are not blank.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    place = 0
+    with open_to_read(path) as file:
+        for number, raw in enumerate(file, start=1):
+            start = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
+            text = raw[start:].rstrip(b"\r\n")
+            if text and not text.isspace():
+                yield Line(number, place + start, text)
+            place += len(raw)
+
+
+@contextmanager
+def open_to_read(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes.
+
+    Raises:
+        ConfigError: there is no such file, or it cannot be read.
+    """
+    try:
+        file = path.open("rb", buffering=_BUFFER_BYTES)
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path} does not exist") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    with file:
+        yield file
+
+
+def parse_object(text: bytes) -> dict[str, Any]:
+    """Parse one line as a JSON object.
+
+    Raises:
+        RecordError: it is not strict JSON, or not an object.
+    """
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise RecordError(f"is not JSON: {_shown(text)} ({error.msg})") from error
+    if not isinstance(value, dict):
+        raise RecordError(f"is not a JSON object: {_shown(text)}")
+    return value
+
+
+def _shown(text: bytes) -> str:
+    shown = text.decode("utf-8", "replace")
+    if len(shown) > _SHOWN_CHARACTERS:
+        return shown[:_SHOWN_CHARACTERS] + "…"
+    return shown
+
+
+def refuse_wide_integers(text: bytes) -> None:
+    """Refuse whole numbers beyond 64 bits, which would silently become floats.
+
+    Raises:
+        RecordError: names the number.
+    """
+    if _LONG_DIGITS.search(text) is None:
+        return
+
+    def check(digits: str) -> int:
+        number = int(digits)
+        if not _INT64_MIN <= number <= _UINT64_MAX:
+            raise RecordError(
+                f"holds the whole number {digits}, which does not fit in 64 bits and"
+                " would be changed; write it as text"
+            )
+        return number
+
+    json.loads(text, parse_int=check)
+
+
+def has_duplicate_keys(text: bytes, value: object) -> bool:
+    """Say whether some object in the line names a key twice (the last one wins).
+
+    Re-encoding drops the first of two equal keys, and with it a colon.
+    """
+    return text.count(b":") != orjson.dumps(value).count(b":") and _names_key_twice(
+        text
+    )
+
+
+def _names_key_twice(text: bytes) -> bool:
+    found = False
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len({key for key, _ in pairs}) < len(pairs)
+
+    json.loads(text, object_pairs_hook=check)
+    return found
+
+
+@contextmanager
+def located(path: Path, number: int) -> Iterator[None]:
+    """Put `file:line` in front of a record error raised inside."""
+    try:
+        yield
+    except RecordError as error:
+        raise type(error)(f"{path}:{number}: {error}") from error
+
+
+def read_row(file: IO[bytes], place: int) -> dict[str, Any]:
+    """Read back the object whose line starts at `place`."""
+    file.seek(place)
+    return parse_object(file.readline().rstrip(b"\r\n"))
+
+
+def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+    """Write a file whole: into a temporary beside it, synced, then renamed.
+
+    A reader sees the old file or the new one, whatever happens in between.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb", buffering=_BUFFER_BYTES) as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def replace_bytes(path: Path, content: bytes) -> None:
+    """Write `content` whole or not at all."""
+
+    def write(file: IO[bytes]) -> None:
+        file.write(content)
+
+    replace_file(path, write)
+
+
+def replace_rows(path: Path, rows: Iterable[Any]) -> None:
+    """Write compact JSON lines, whole or not at all."""
+
+    def write(file: IO[bytes]) -> None:
+        for row in rows:
+            file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+
+    replace_file(path, write)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,102 @@
+"""The files of one output, all named from the rollouts file (`gym-contract.md` §1)."""
+
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+
+from tasks.core.errors import ConfigError
+
+_DERIVED = (
+    "_materialized_inputs.jsonl",
+    "_failures.jsonl",
+    "_aggregate_metrics.json",
+    "_reward_profiling.jsonl",
+    "_agent_metrics.json",
+    "_repeat_level_metrics.json",
+    "_run.json",
+    "_damaged.jsonl",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """Where an output's files lie; `rollouts` is what `--output` names."""
+
+    rollouts: Path
+
+    def __post_init__(self) -> None:
+        """Refuse a name that is a folder or one of the derived names.
+
+        Raises:
+            ConfigError: the path cannot be an output.
+        """
+        if self.rollouts.name.endswith(_DERIVED):
+            raise ConfigError(
+                f"{self.rollouts} is the name of a file derived from an output;"
+                " --output names the rollouts file itself, such as rollouts.jsonl"
+            )
+        if self.rollouts.is_dir():
+            raise ConfigError(
+                f"{self.rollouts} is a folder; name a file in it, such as"
+                f" {self.rollouts / 'rollouts.jsonl'}"
+            )
+
+    def _beside(self, suffix: str) -> Path:
+        return self.rollouts.with_name(self.rollouts.stem + suffix)
+
+    @property
+    def materialized_inputs(self) -> Path:
+        """The plan: one line per planned rollout, in dispatch order."""
+        return self._beside("_materialized_inputs.jsonl")
+
+    @property
+    def failures(self) -> Path:
+        """One line per failed attempt."""
+        return self._beside("_failures.jsonl")
+
+    @property
+    def damaged(self) -> Path:
+        """Lines set aside because they could not be read."""
+        return self._beside("_damaged.jsonl")
+
+    @property
+    def aggregate_metrics(self) -> Path:
+        """The environment servers' own metrics."""
+        return self._beside("_aggregate_metrics.json")
+
+    @property
+    def reward_profiling(self) -> Path:
+        """One line per task: the reward profile."""
+        return self._beside("_reward_profiling.jsonl")
+
+    @property
+    def agent_metrics(self) -> Path:
+        """One entry per agent."""
+        return self._beside("_agent_metrics.json")
+
+    @property
+    def repeat_level_metrics(self) -> Path:
+        """One entry per agent and repeat."""
+        return self._beside("_repeat_level_metrics.json")
+
+    @property
+    def run(self) -> Path:
+        """What the plan was made from."""
+        return self._beside("_run.json")
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that writes the output."""
+        return self.rollouts.with_name(f".{self.rollouts.name}.lock")
+
+    def shard(self, index: int, count: int) -> "RunFiles":
+        """Return the files of one shard; the only shard is the output itself."""
+        if count == 1:
+            return self
+        return RunFiles(self._beside(f"-shard-{index}-of-{count}.jsonl"))
+
+    def shards(self) -> list["RunFiles"]:
+        """Return the shards on disk, whatever number they were dealt into."""
+        pattern = f"{escape(self.rollouts.stem)}-shard-*-of-*.jsonl"
+        found = sorted(self.rollouts.parent.glob(pattern))
+        return [RunFiles(path) for path in found if not path.name.endswith(_DERIVED)]

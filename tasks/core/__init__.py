@@ -1,0 +1,1 @@
+"""Pure rules: functions of values, without Prefect, HTTP, files or a clock."""

@@ -1,0 +1,119 @@
+"""Every error this project raises, one leaf per decision a caller can take.
+
+```
+RewardProfilingError(Exception)
+├── ConfigError(ValueError)            the operator must change something; exit 2
+│   ├── DatasetError                   input rows cannot be used: file, line, why
+│   └── PlanChangedError               the output holds another plan; kept
+├── RecordError(ValueError)            files contradict each other or themselves; exit 2
+│   ├── DuplicateRolloutError          two lines, one rollout key
+│   ├── UnknownRolloutError            a record that nobody planned
+│   └── MissingRolloutsError           a whole profile was asked for, records are owed
+├── OutputLockedError(RuntimeError)    another process writes this output; exit 2
+├── ServersNotReadyError(RuntimeError) servers did not start or answer; exit 1
+└── GymError(RuntimeError)             one request to a server came to nothing
+    ├── GymUnavailableError            transport, timeout, 408, 425, 429, 5xx: retry
+    │   └── ReplyLostError             the same, but the server may have done the work
+    └── GymRejectedError               any other status or an unusable body: do not
+```
+
+A bad rollout is data: a `GymError` on `/run` becomes a failure record. Only a broken
+run raises. Every leaf can be pickled, so that it crosses Prefect's task runners.
+"""
+
+from collections.abc import Sequence
+
+SHOWN_FAULTS = 20
+
+
+class RewardProfilingError(Exception):
+    """Anything this project raises on purpose."""
+
+
+class ConfigError(RewardProfilingError, ValueError):
+    """The operator must change an option or a file; printed without a traceback."""
+
+
+class DatasetError(ConfigError):
+    """Input rows cannot be used; each fault names file, line and remedy."""
+
+    def __init__(self, heading: str, faults: Sequence[str] = ()) -> None:
+        super().__init__(heading, tuple(faults))
+        self.heading = heading
+        self.faults = tuple(faults)
+
+    def __str__(self) -> str:
+        """Give the heading and the first faults, one a line."""
+        shown = [f"  {fault}" for fault in self.faults[:SHOWN_FAULTS]]
+        if len(self.faults) > SHOWN_FAULTS:
+            shown.append(f"  … and {len(self.faults) - SHOWN_FAULTS} more")
+        return "\n".join([self.heading, *shown])
+
+
+class PlanChangedError(ConfigError):
+    """The output already holds a plan made from other settings or other rows."""
+
+
+class RecordError(RewardProfilingError, ValueError):
+    """Our files, or Gym's, contradict themselves."""
+
+
+class DuplicateRolloutError(RecordError):
+    """Two lines of one file carry the same rollout key."""
+
+
+class UnknownRolloutError(RecordError):
+    """A record belongs to no planned rollout."""
+
+
+class MissingRolloutsError(RecordError):
+    """Planned rollouts have no record and a whole profile was asked for."""
+
+
+class OutputLockedError(RewardProfilingError, RuntimeError):
+    """Another live process is writing this output."""
+
+
+class ServersNotReadyError(RewardProfilingError, RuntimeError):
+    """Servers could not be started, found or made ready."""
+
+
+class GymError(RewardProfilingError, RuntimeError):
+    """One request to a Gym server came to nothing.
+
+    `kind` is the class name that the failure record shows (`_ng_failure_type`).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "",
+        status: int | None = None,
+        body: str | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind or type(self).__name__
+        self.status = status
+        self.body = body
+        self.retry_after_seconds = retry_after_seconds
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep the keyword fields when the error is pickled."""
+        return (type(self), self.args, self.__dict__)
+
+
+class GymUnavailableError(GymError):
+    """The server may answer later: transport fault, timeout, 408, 425, 429 or 5xx."""
+
+
+class ReplyLostError(GymUnavailableError):
+    """The request went out and no whole reply came back: the work may be done."""
+
+
+class GymRejectedError(GymError):
+    """The server answered, and the answer will not change by asking again."""
+
+
+RETRYABLE = (GymUnavailableError,)

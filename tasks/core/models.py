@@ -1,0 +1,104 @@
+"""Frozen models that steps exchange, and the options that people set.
+
+The string under each field is its documentation everywhere: in Prefect's form, in
+the command line's help and here.
+"""
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Repeats = Annotated[int, Field(ge=1)]
+JsonObject = dict[str, Any]
+
+
+class Frozen(BaseModel):
+    """A value: immutable, closed, documented field by field."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        ser_json_inf_nan="null",
+    )
+
+
+class PlanOptions(Frozen):
+    """How task rows become planned rollouts."""
+
+    num_repeats: Repeats | dict[str, Repeats] | None = 1
+    """Rollouts per task: a number, or a JSON object of agent name to number with an
+    optional "_default"."""
+
+    num_repeats_add_seed: bool = False
+    """Give each repeat a seed of its own, in metadata.extra_body of its request."""
+
+    interleave_repeats: bool = False
+    """Order the plan by repeat (abcabc) instead of by task (aabbcc)."""
+
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """Plan only the first N task rows; at least 1. Default: all."""
+
+    agent_name: str | None = None
+    """Send every row to this agent, whatever the row says."""
+
+    default_agent: str | None = None
+    """Send rows that name neither an agent nor a task source to this agent."""
+
+    agent_map: dict[str, str] = Field(default_factory=dict)
+    """JSON object that re-routes agents or task sources: from name to agent name;
+    "_default" catches every other row."""
+
+    fan_out: dict[str, list[str]] = Field(default_factory=dict)
+    """JSON object that runs the rows of one agent or task source on several agents."""
+
+    responses_create_params: JsonObject = Field(default_factory=dict)
+    """JSON object laid over every row's responses_create_params, such as
+    {"temperature": 1.0}; its top-level keys win."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        chosen = self.agent_map.get("_default")
+        if self.agent_name and chosen and chosen != self.agent_name:
+            raise ValueError(
+                f"agent_name {self.agent_name!r} and agent_map._default {chosen!r}"
+                " differ; give one of them"
+            )
+        if self.default_agent and (self.agent_name or chosen):
+            raise ValueError(
+                "default_agent has no effect beside agent_name or agent_map._default;"
+                " give one of them"
+            )
+        for name, agents in self.fan_out.items():
+            if not agents or len(set(agents)) < len(agents):
+                raise ValueError(
+                    f"fan_out[{name!r}] must list at least one agent, each once"
+                )
+        if isinstance(self.num_repeats, dict) and not self.num_repeats:
+            raise ValueError("num_repeats names no agent")
+        return self
+
+    def routes(self) -> dict[str, str]:
+        """Return `agent_map` with `agent_name` folded in as its default."""
+        if self.agent_name:
+            return {**self.agent_map, "_default": self.agent_name}
+        return dict(self.agent_map)
+
+
+class PlanSummary(Frozen):
+    """What a materialization wrote."""
+
+    path: str
+    """The materialized inputs, one line per planned rollout."""
+
+    num_tasks: int
+    """Distinct task indices."""
+
+    num_rollouts: int
+    """Lines of the plan."""
+
+    num_new: int
+    """Lines that an earlier plan at this path did not have."""
+
+    warnings: tuple[str, ...] = ()
+    """What a person should know of the input, one sentence each."""

@@ -1,0 +1,175 @@
+"""Repeat-level metrics: repeat r of every task, and the spread across repeats.
+
+Source: `gym-contract.md` §4.7. Only labels with two or more repeats have them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tasks.core import moments, wire
+from tasks.core.records import Number, Record
+from tasks.core.student_t import t_975
+
+_NOT_METRICS = frozenset({
+    wire.TASK_INDEX,
+    wire.ROLLOUT_INDEX,
+    wire.ATTEMPT_INDEX,
+    "sample_count",
+    "missing_count",
+    "num_repeats",
+    "token_usage_version",
+})  # fmt: skip
+_STATISTIC_PREFIXES = (
+    "max/", "min/", "median/", "std/", "sem/", "se/", "p25/", "p75/",
+    "ci_low_95/", "ci_high_95/", "histogram/",
+)  # fmt: skip
+_STATISTIC_SUFFIXES = (
+    "/max", "/min", "/median", "/p5", "/p25", "/p75", "/p95", "/ci_low_95",
+    "/ci_high_95", "/ci_lower", "/ci_upper", "_ci_lower", "_ci_upper",
+    "_ci95_lower", "_ci95_upper", "/" + wire.ATTEMPT_INDEX,
+    "/std_dev_across_runs", "/std_err_across_runs", "/avg_sample_std_dev",
+)  # fmt: skip
+
+
+def repeat_entries(by_label: Mapping[str, Sequence[Record]]) -> list[dict[str, Any]]:
+    """Describe each repeat of each label over its tasks.
+
+    `by_label[label]` holds the label's records in key order. Returns one entry per
+    label and rollout index, both ascending.
+    """
+    names = sorted({
+        name
+        for records in by_label.values()
+        for record in records
+        for name in record.metrics
+    })  # fmt: skip
+    return [
+        entry
+        for label, records in by_label.items()
+        for entry in _entries_of_label(label, records, names)
+    ]
+
+
+def _entries_of_label(
+    label: str, records: Sequence[Record], names: Sequence[str]
+) -> list[dict[str, Any]]:
+    by_index: dict[Any, list[Record]] = {}
+    for record in records:
+        by_index.setdefault(record.key[1], []).append(record)
+    if len(by_index) < 2:  # noqa: PLR2004 - one repeat compares with nothing
+        return []
+    total = len({record.key[0] for record in records})
+    entries: list[dict[str, Any]] = []
+    for index, members in sorted(by_index.items()):
+        present = len({record.key[0] for record in members})
+        entry: dict[str, Any] = {
+            wire.AGENT_REF: {"name": label},
+            wire.ROLLOUT_INDEX: index,
+            "sample_count": present,
+            "missing_count": total - present,
+        }
+        for name in names:
+            entry.update(_describe_repeat(name, members))
+        entries.append(entry)
+    return entries
+
+
+def _describe_repeat(name: str, members: Sequence[Record]) -> dict[str, float]:
+    values = [record.metrics[name] for record in members if name in record.metrics]
+    if not values:
+        return {}
+    average, deviation, error = _mean_std_error(values)
+    ordered = sorted(values)
+    described = {
+        f"mean/{name}": average,
+        f"median/{name}": moments.median(ordered),
+        f"std/{name}": deviation,
+        f"sem/{name}": error,
+        f"min/{name}": float(ordered[0]),
+        f"max/{name}": float(ordered[-1]),
+        f"p25/{name}": moments.quantile(ordered, 0.25),
+        f"p75/{name}": moments.quantile(ordered, 0.75),
+    }
+    interval = confidence_interval(average, error, len(values))
+    if interval:
+        described[f"ci_low_95/{name}"], described[f"ci_high_95/{name}"] = interval
+    return described
+
+
+def _mean_std_error(values: Sequence[Number]) -> tuple[float, float, float]:
+    average = moments.mean(values)
+    if average is None:
+        raise ValueError("no values have no mean")
+    deviation = moments.std(values, average) or 0.0
+    return average, deviation, deviation / math.sqrt(len(values))
+
+
+def confidence_interval(
+    average: float, error: float, count: int
+) -> tuple[float, float] | None:
+    """Return the 95 % t interval about a mean; None for fewer than two values."""
+    if count < 2:  # noqa: PLR2004 - one value has no spread
+        return None
+    if error == 0:
+        return average, average
+    t = t_975(count - 1)
+    # This order of operations gives the reference's last bit.
+    return -t * error + average, t * error + average
+
+
+def across_repeats(
+    entries: Sequence[Mapping[str, Any]],
+) -> dict[str, dict[str, float]]:
+    """Summarise the repeats of each label: its spread from repeat to repeat."""
+    names = [
+        name
+        for name in dict.fromkeys(name for entry in entries for name in entry)
+        if is_repeat_metric(name)
+    ]
+    by_label: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        by_label.setdefault(entry[wire.AGENT_REF]["name"], []).append(entry)
+    return {
+        label: {
+            key: value
+            for name in names
+            for key, value in _describe_across(name, members).items()
+        }
+        for label, members in by_label.items()
+    }
+
+
+def is_repeat_metric(name: str) -> bool:
+    """Say whether a repeat's value is an estimate rather than a spread or count."""
+    return (
+        name not in _NOT_METRICS
+        and name != wire.AGENT_REF
+        and not name.startswith(_STATISTIC_PREFIXES)
+        and not name.endswith(_STATISTIC_SUFFIXES)
+        and "_across_repeats/" not in name
+    )
+
+
+def _describe_across(
+    name: str, members: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    values = [member[name] for member in members if name in member]
+    if not values:
+        return {}
+    average, deviation, error = _mean_std_error(values)
+    ordered = sorted(values)
+    described = {
+        f"mean_across_repeats/{name}": average,
+        f"median_across_repeats/{name}": moments.median(ordered),
+        f"std_across_repeats/{name}": deviation,
+        f"min_across_repeats/{name}": float(ordered[0]),
+        f"max_across_repeats/{name}": float(ordered[-1]),
+        f"se_across_repeats/{name}": error,
+    }
+    interval = confidence_interval(average, error, len(values))
+    if interval:
+        low, high = interval
+        described[f"ci_low_95_across_repeats/{name}"] = low
+        described[f"ci_high_95_across_repeats/{name}"] = high
+    return described

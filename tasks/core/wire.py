@@ -1,0 +1,47 @@
+"""Gym 0.7.0's spellings, each typed once.
+
+Source: `gym-contract.md` §0 (reserved keys), §1 (file names), §3 (requests).
+"""
+
+TASK_INDEX = "_ng_task_index"
+ROLLOUT_INDEX = "_ng_rollout_index"
+ATTEMPT_INDEX = "_ng_attempt_index"
+ROLLOUT_ID = "_ng_rollout_id"
+ENVIRONMENT_SERVER = "_ng_environment_server"
+RESULT_TYPE = "_ng_result_type"
+
+FAILURE_CLASS = "_ng_failure_class"
+FAILURE_TYPE = "_ng_failure_type"
+FAILURE_MESSAGE = "_ng_failure_message"
+FAILURE_STATUS = "_ng_failure_http_status"
+FAILURE_BODY = "_ng_failure_response_body"
+FAILURE_TERMINAL = "_ng_failure_terminal"
+NO_PERSIST = "_ng_no_persist"
+
+AGENT_REF = "agent_ref"
+TASK_SOURCE = "task_source"
+SKILLS_REF = "skills_ref"
+PARAMS = "responses_create_params"
+TASK_ID = "task_id"
+TASK_INPUT = "task_input"
+REWARD = "reward"
+RESPONSE = "response"
+USAGE = "usage"
+MASK_SAMPLE = "mask_sample"
+INCOMPLETE_DETAILS = "incomplete_details"
+
+# Failure classes that the client gives, and the statuses that mean "not the agent".
+REQUEST_FAILED = "agent_request_failed"
+RUN_ERROR = "agent_run_error"
+REQUEST_FAILED_STATUSES = frozenset({429, 502, 503, 504})
+
+# Server types of the merged configuration.
+AGENTS = "responses_api_agents"
+ENVIRONMENT_SERVERS = "environment_servers"
+RESOURCES_SERVERS = "resources_servers"
+SERVER_TYPES = (AGENTS, ENVIRONMENT_SERVERS, RESOURCES_SERVERS, "responses_api_models")
+
+RUN_PATH = "/run"
+AGGREGATE_PATH = "/aggregate_metrics"
+CONFIG_PATH = "/global_config_dict_yaml"
+READY_PATH = "/readyz"

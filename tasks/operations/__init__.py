@@ -1,0 +1,1 @@
+"""Whole operations on files and servers, as plain functions: what a step runs."""
