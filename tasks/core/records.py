@@ -118,7 +118,7 @@ def _usage(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _metrics(result: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[str, Number]:
     # A key in both keeps its place but takes usage's value, number or not.
-    merged = result | usage if isinstance(result, dict) else {**result, **usage}
+    merged = {**result, **usage}
     return {
         name: int(value) if isinstance(value, bool) else value
         for name, value in merged.items()
