@@ -85,6 +85,29 @@ class PlanOptions(Frozen):
         return dict(self.agent_map)
 
 
+class CollectOptions(Frozen):
+    """How owed rollouts are collected."""
+
+    concurrency: Annotated[int, Field(ge=1, le=65536)] = 64
+    """Rollouts in flight at most, over all shards together."""
+
+    num_shards: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Parts that the plan is dealt into, collected side by side. More than one writes
+    a file for each and merges them."""
+
+    rollout_timeout_seconds: Annotated[float, Field(gt=0)] = 3600.0
+    """Seconds that one rollout may take, its retries included; then it is recorded as
+    a failure."""
+
+    retries: Annotated[int, Field(ge=0, le=100)] = 4
+    """Times that a rollout is asked for again within the run when a server is away or
+    busy (transport faults, 408, 425, 429, 5xx)."""
+
+    max_attempts: Annotated[int, Field(ge=1)] = 3
+    """Recorded failures, over all runs of this output, after which a rollout is given
+    up."""
+
+
 class PlanSummary(Frozen):
     """What a materialization wrote."""
 
@@ -102,3 +125,55 @@ class PlanSummary(Frozen):
 
     warnings: tuple[str, ...] = ()
     """What a person should know of the input, one sentence each."""
+
+
+class ShardSummary(Frozen):
+    """What collecting one shard came to."""
+
+    path: str
+    """The rollouts file that the shard appends to."""
+
+    shard_index: int
+    """0-based."""
+
+    num_shards: int
+    """Shards in all."""
+
+    planned: int
+    """Rollouts dealt to the shard."""
+
+    found: int
+    """Of those, collected by earlier runs."""
+
+    collected: int
+    """Collected by this run."""
+
+    failed: int
+    """Failures recorded by this run."""
+
+    given_up: int
+    """Not tried any more: a failure was terminal, or there were too many."""
+
+    damaged: int = 0
+    """Lines set aside because they could not be read."""
+
+    seconds: float = 0.0
+    """Time that this run collected for."""
+
+    @property
+    def missing(self) -> int:
+        """Planned rollouts without a record."""
+        return self.planned - self.found - self.collected
+
+
+class AggregateSummary(Frozen):
+    """What the environment servers answered about the records."""
+
+    path: str | None
+    """The aggregate metrics file; None when there was nothing to write."""
+
+    num_servers: int
+    """Environment servers that were asked."""
+
+    warnings: tuple[str, ...] = ()
+    """Servers that could not, one sentence each."""

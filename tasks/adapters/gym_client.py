@@ -1,0 +1,165 @@
+"""Gym's servers over HTTP: the one place that knows httpx.
+
+Every fault leaves here as one of our errors, sorted by whether asking again can help
+(`tasks.core.errors`). Source: `gym-contract.md` §3.1, §3.3, §6.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, Never
+
+import httpx
+import orjson
+import yaml
+
+from tasks.adapters.http_transport import AiohttpTransport, ReplyTooLargeError
+from tasks.core import wire
+from tasks.core.backoff import retry_after_seconds
+from tasks.core.errors import (
+    GymError,
+    GymRejectedError,
+    GymUnavailableError,
+    ReplyLostError,
+    ServersNotReadyError,
+)
+
+_JSON = {"Content-Type": "application/json"}
+_SHOWN_CHARACTERS = 300
+_RETRY_STATUSES = frozenset({408, 425, 429})
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class GymClient:
+    """Speaks to the head server and to the environment servers."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self._http = http
+
+    async def is_ready(self, head_url: str) -> bool:
+        """Say whether the head server is up and all its servers are ready.
+
+        Raises:
+            GymUnavailableError: the head server does not answer.
+        """
+        reply = await self._send("GET", head_url + wire.READY_PATH)
+        return reply.status_code == httpx.codes.OK
+
+    async def configuration(self, head_url: str) -> Mapping[str, Any]:
+        """Return the merged configuration; it may hold secrets and is never kept.
+
+        Raises:
+            GymError: the head server does not answer.
+            ServersNotReadyError: its answer is not a configuration.
+        """
+        reply = await self._send("GET", head_url + wire.CONFIG_PATH)
+        _raise_for_status(reply)
+        try:
+            config = orjson.loads(reply.content)
+            if isinstance(config, str):
+                config = yaml.load(config, Loader=yaml.CSafeLoader)
+        except (orjson.JSONDecodeError, yaml.YAMLError) as error:
+            # The text itself may hold secrets, so the parser's excerpt is left out.
+            raise ServersNotReadyError(
+                f"{head_url}{wire.CONFIG_PATH} answered with something that is neither"
+                " JSON nor YAML; is this the head server of NeMo Gym?"
+            ) from error.with_traceback(None)
+        if not isinstance(config, dict):
+            raise ServersNotReadyError(
+                f"{head_url}{wire.CONFIG_PATH} answered without a configuration; is"
+                " this the head server of NeMo Gym?"
+            )
+        return config
+
+    async def run_rollout(self, server_url: str, row: bytes) -> bytes:
+        """Post one planned row to `/run` and return the reply's body.
+
+        Raises:
+            GymUnavailableError: asking again may help.
+            GymRejectedError: it would not.
+        """
+        reply = await self._send("POST", server_url + wire.RUN_PATH, row)
+        _raise_for_status(reply)
+        return reply.content
+
+    async def aggregate_metrics(
+        self, server_url: str, records: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Post collected records to `/aggregate_metrics` and return the answer.
+
+        Raises:
+            GymError: the server cannot, or answers with something else.
+        """
+        body = orjson.dumps({"verify_responses": records})
+        reply = await self._send("POST", server_url + wire.AGGREGATE_PATH, body)
+        _raise_for_status(reply)
+        try:
+            answer = orjson.loads(reply.content)
+        except orjson.JSONDecodeError as error:
+            raise GymRejectedError(f"the answer is not JSON: {error}") from error
+        if not isinstance(answer, dict):
+            raise GymRejectedError("the answer is JSON but not an object")
+        return answer
+
+    async def _send(
+        self, method: str, url: str, content: bytes | None = None
+    ) -> httpx.Response:
+        try:
+            return await self._http.request(
+                method, url, content=content, headers=_JSON if content else None
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            _raise_mapped(error, url)
+
+
+@asynccontextmanager
+async def gym_client(
+    *, read_seconds: float | None = None, connect_seconds: float = 10.0
+) -> AsyncIterator[GymClient]:
+    """Open a client; its connections close at the end."""
+    async with httpx.AsyncClient(
+        transport=AiohttpTransport(),
+        timeout=httpx.Timeout(read_seconds, connect=connect_seconds),
+        trust_env=False,
+        follow_redirects=False,
+    ) as http:
+        yield GymClient(http)
+
+
+def _raise_mapped(error: Exception, url: str) -> Never:
+    """Raise our error for httpx's."""
+    kind = type(error).__name__
+    message = f"{url}: {kind}: {error}".removesuffix(": ")
+    if isinstance(error, ReplyTooLargeError | httpx.DecodingError):
+        raise GymRejectedError(message, kind=kind, status=httpx.codes.OK) from error
+    if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL):
+        raise GymRejectedError(message, kind=kind) from error
+    if isinstance(error, _NEVER_SENT):
+        raise GymUnavailableError(message, kind=kind) from error
+    raise ReplyLostError(message, kind=kind) from error
+
+
+def _raise_for_status(reply: httpx.Response) -> None:
+    """Raise unless the status is 2xx.
+
+    Raises:
+        GymError: with the status, the server's own text and its Retry-After.
+    """
+    if reply.is_success:
+        return
+    status = reply.status_code
+    text = reply.text
+    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    said = f": {shown}" if shown else ", with an empty body"
+    message = f"{reply.request.url} answered {status} {reply.reason_phrase}{said}"
+    retryable = status in _RETRY_STATUSES or reply.is_server_error
+    error: type[GymError] = GymUnavailableError if retryable else GymRejectedError
+    raise error(
+        message,
+        kind="HTTPStatusError",
+        status=status,
+        body=text,
+        retry_after_seconds=retry_after_seconds(
+            reply.headers.get("Retry-After"), datetime.now(UTC)
+        ),
+    )

@@ -1,0 +1,190 @@
+"""Which server runs a row's rollout.
+
+Source: `gym-contract.md` §3.1 and §3.2. Names are checked for the whole plan before
+the first request, and every fault is in one message.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from tasks.core import wire
+from tasks.core.errors import DatasetError, ServersNotReadyError
+
+_DEFAULT_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where rollouts of one agent are posted, and how their records are stamped."""
+
+    url: str
+    """Base URL, without a trailing slash."""
+    server: str | None
+    """Environment server; None for servers older than 0.6, which have none."""
+    result_type: str | None
+    """Implementation of the environment server."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    """One server instance of the merged configuration."""
+
+    name: str
+    implementation: str
+    fields: Mapping[str, Any]
+
+    @property
+    def url(self) -> str:
+        host = self.fields.get("host") or _DEFAULT_HOST
+        return f"http://{host}:{self.fields.get('port')}"
+
+    def references(self, server_type: str) -> list[str]:
+        """Return the names of the instances of a type that the fields point to."""
+        return [
+            str(value["name"])
+            for value in self.fields.values()
+            if isinstance(value, Mapping)
+            and value.get("type") == server_type
+            and "name" in value
+        ]
+
+
+class Servers:
+    """The agents and environment servers of one running configuration."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._agents = {i.name: i for i in _instances(config, wire.AGENTS)}
+        self._resources = {
+            i.name: i for i in _instances(config, wire.RESOURCES_SERVERS)
+        }
+        self._environments = list(_instances(config, wire.ENVIRONMENT_SERVERS))
+        if not self._agents:
+            raise ServersNotReadyError(
+                "the head server's configuration names no agent; were the servers"
+                " started with an environment?"
+            )
+
+    @property
+    def agents(self) -> list[str]:
+        """Names of all agents, in order."""
+        return sorted(self._agents)
+
+    @property
+    def environment_servers(self) -> list[str]:
+        """Names of all environment servers, in order."""
+        return sorted(instance.name for instance in self._environments)
+
+    def routes(self, agents: Iterable[str]) -> dict[str, Route]:
+        """Return the route of each agent.
+
+        Raises:
+            DatasetError: agents that are unknown, or not fronted by exactly one
+                environment server; all of them are named.
+        """
+        faults: list[str] = []
+        routes: dict[str, Route] = {}
+        for agent in sorted(set(agents)):
+            route = self._route(agent, faults)
+            if route is not None:
+                routes[agent] = route
+        if faults:
+            raise DatasetError("the running servers cannot run this plan:", faults)
+        return routes
+
+    def _route(self, agent: str, faults: list[str]) -> Route | None:
+        if agent not in self._agents:
+            faults.append(
+                f"agent {agent!r} is unknown; {_suggestion(agent, self._agents)}"
+            )
+            return None
+        if not self._environments:
+            return Route(self._agents[agent].url, None, None)
+        fronting = [e for e in self._environments if agent in _fronted(e)]
+        if len(fronting) != 1:
+            names = ", ".join(e.name for e in fronting) or "none"
+            faults.append(
+                f"agent {agent!r} must be fronted by exactly one environment server;"
+                f" found {names}"
+            )
+            return None
+        (server,) = fronting
+        return Route(server.url, server.name, server.implementation)
+
+    def agents_of(self, task_sources: Iterable[str]) -> dict[str, str]:
+        """Return the agent that serves each task source.
+
+        Raises:
+            DatasetError: sources that no agent, or more than one, serves.
+        """
+        faults: list[str] = []
+        found: dict[str, str] = {}
+        for source in sorted(set(task_sources)):
+            candidates = self._candidates(source)
+            if len(candidates) == 1:
+                found[source] = candidates[0]
+            elif source in self._resources:
+                names = ", ".join(candidates) or "no agent"
+                faults.append(f"task source {source!r} is served by {names}; one must")
+            else:
+                known = [*self._agents, *self._resources]
+                faults.append(
+                    f"task source {source!r} is unknown; {_suggestion(source, known)}"
+                )
+        if faults:
+            raise DatasetError("the running servers cannot run this plan:", faults)
+        return found
+
+    def _candidates(self, source: str) -> list[str]:
+        if source in self._agents:
+            return [source]
+        if source not in self._resources:
+            return []
+        pinned = _pinned_agents(self._resources[source])
+        if pinned:
+            return sorted(pinned)
+        return sorted(
+            agent.name
+            for agent in self._agents.values()
+            if source in agent.references(wire.RESOURCES_SERVERS)
+        )
+
+
+def _instances(config: Mapping[str, Any], server_type: str) -> Iterator[_Instance]:
+    for name, block in config.items():
+        implementations = block.get(server_type) if isinstance(block, Mapping) else None
+        if isinstance(implementations, Mapping) and implementations:
+            implementation, fields = next(iter(implementations.items()))
+            yield _Instance(
+                str(name),
+                str(implementation),
+                fields if isinstance(fields, Mapping) else {},
+            )
+
+
+def _fronted(server: _Instance) -> set[str]:
+    fronted = set(server.references(wire.AGENTS))
+    agent_server = server.fields.get("agent_server")
+    if isinstance(agent_server, Mapping) and "name" in agent_server:
+        fronted.add(str(agent_server["name"]))
+    return fronted
+
+
+def _pinned_agents(resources_server: _Instance) -> set[str]:
+    datasets = resources_server.fields.get("datasets")
+    if not isinstance(datasets, list):
+        return set()
+    return {
+        str(dataset["agent"])
+        for dataset in datasets
+        if isinstance(dataset, Mapping) and dataset.get("agent")
+    }
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"the servers have {', '.join(names)}"

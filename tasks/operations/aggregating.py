@@ -1,0 +1,145 @@
+"""Aggregate: each environment server's own metrics over what was collected.
+
+Source: `gym-contract.md` §3.8 and §1.4. A server that cannot is a warning: the
+rollouts are safe, and can be aggregated again.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from tasks.adapters.gym_client import GymClient, gym_client
+from tasks.adapters.jsonl import located, parse_object, read_lines, replace_bytes
+from tasks.adapters.run_directory import RunFiles
+from tasks.core import wire
+from tasks.core.errors import GymError
+from tasks.core.models import AggregateSummary
+from tasks.core.records import agent_name, rollout_key
+from tasks.core.routing import Servers
+
+_LEFT_OUT = frozenset({
+    wire.RESPONSE, wire.PARAMS, "ng_agent_observations", "ng_model_call_capture",
+    "ng_trajectory",
+})  # fmt: skip
+_KEPT_OF_RESPONSE = (wire.USAGE, wire.INCOMPLETE_DETAILS)
+_ANSWER = (
+    ("agent_metrics", dict),
+    ("key_metrics", dict),
+    ("group_level_metrics", list),
+    ("repeat_level_metrics", list),
+)
+
+
+@dataclass(slots=True)
+class _Group:
+    """The records that one environment server made."""
+
+    url: str
+    server: str | None
+    agents: set[str] = field(default_factory=set)
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+
+async def aggregate(files: RunFiles, servers: Servers) -> AggregateSummary:
+    """Ask each environment server for its metrics and write them beside the output.
+
+    Raises:
+        ConfigError: there is no rollouts file.
+        RecordError: a record cannot be read.
+        DatasetError: a record's agent is unknown to the servers.
+    """
+    groups = _groups(files, servers)
+    labels = _labels(groups)
+    async with gym_client(read_seconds=600.0) as client:
+        answers = await asyncio.gather(*(_ask(client, group) for group in groups))
+    entries = [
+        _entry(label, group, answer)
+        for group, label, answer in zip(groups, labels, answers, strict=True)
+        if isinstance(answer, Mapping)
+    ]
+    if entries:
+        content = orjson.dumps(entries, option=orjson.OPT_INDENT_2)
+        replace_bytes(files.aggregate_metrics, content)
+    return AggregateSummary(
+        path=str(files.aggregate_metrics) if entries else None,
+        num_servers=len(groups),
+        warnings=tuple(a for a in answers if isinstance(a, str)),
+    )
+
+
+def _groups(files: RunFiles, servers: Servers) -> list[_Group]:
+    """Group the records by environment server, in key order."""
+    records = []
+    if files.rollouts.exists():
+        for line in read_lines(files.rollouts):
+            with located(files.rollouts, line.number):
+                record = parse_object(line.text)
+                records.append((rollout_key(record), _trimmed(record)))
+    records.sort(key=lambda pair: [(isinstance(i, str), i) for i in pair[0]])
+    routes = servers.routes(
+        name for _, record in records if (name := agent_name(record))
+    )
+    groups: dict[str, _Group] = {}
+    for _, record in records:
+        agent = agent_name(record)
+        if agent is None:
+            continue
+        route = routes[agent]
+        name = str(record.get(wire.ENVIRONMENT_SERVER) or route.server or agent)
+        group = groups.setdefault(name, _Group(route.url, route.server))
+        group.agents.add(agent)
+        group.records.append(record)
+    return list(groups.values())
+
+
+def _trimmed(record: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what is large; of `response` keep usage and why it was cut short."""
+    trimmed = {name: v for name, v in record.items() if name not in _LEFT_OUT}
+    response = record.get(wire.RESPONSE)
+    if isinstance(response, Mapping):
+        kept = {
+            name: response[name]
+            for name in _KEPT_OF_RESPONSE
+            if response.get(name) is not None
+        }
+        if kept:
+            trimmed[wire.RESPONSE] = kept
+    return trimmed
+
+
+def _labels(groups: list[_Group]) -> list[str]:
+    """Label a group by its agent, unless that agent is in several groups."""
+    everywhere = [agent for group in groups for agent in group.agents]
+    labels = []
+    for group in groups:
+        (agent, *others) = sorted(group.agents)
+        alone = not others and everywhere.count(agent) == 1
+        labels.append(agent if alone or group.server is None else group.server)
+    return labels
+
+
+async def _ask(client: GymClient, group: _Group) -> dict[str, Any] | str:
+    """Return the server's answer, or what went wrong with it as a sentence."""
+    name = group.server or ", ".join(sorted(group.agents))
+    try:
+        answer = await client.aggregate_metrics(group.url, group.records)
+    except GymError as error:
+        return f"{name} could not aggregate its metrics: {error}"
+    for key, kind in _ANSWER:
+        if not isinstance(answer.get(key, kind()), kind):
+            return f"{name} could not aggregate its metrics: {key} is not {kind}"
+    return answer
+
+
+def _entry(label: str, group: _Group, answer: Mapping[str, Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = {wire.AGENT_REF: {"name": label}}
+    if group.server is not None:
+        entry[wire.ENVIRONMENT_SERVER] = group.server
+    for key, kind in _ANSWER:
+        entry[key] = answer.get(key, kind())
+    if answer.get("perf_summary") is not None:
+        entry["perf_summary"] = answer["perf_summary"]
+    return entry
