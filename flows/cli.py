@@ -1,33 +1,68 @@
-"""The `reward-profiling` command."""
+"""The `reward-profiling` command: which commands there are, and how it ends.
+
+Commands are named by path and imported when they are called, so that working on files
+does not import Prefect.
+"""
 
 import sys
-from pathlib import Path
-from typing import Annotated
+from importlib.metadata import version
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter
+from pydantic import ValidationError
 
-from tasks.core.errors import ConfigError, RecordError
-from tasks.core.models import PlanOptions
+from flows.exit_codes import ExitCode
+from flows.terminal import complain, option_faults
+from tasks.core.errors import (
+    ConfigError,
+    OutputLockedError,
+    RecordError,
+    RewardProfilingError,
+)
 
-app = App(name="reward-profiling", default_parameter=Parameter(json_dict=True, json_list=True, negative=()))
+_REFUSED = (ConfigError, RecordError, OutputLockedError)
+
+app = App(
+    name="reward-profiling",
+    help="Profile the rewards of NeMo Gym environments: repeated rollouts of every"
+    " task, collected so that nothing is lost.",
+    version=lambda: version("gym-reward-profiling"),
+    default_parameter=Parameter(json_dict=True, json_list=True, negative=()),
+    exit_on_error=False,
+    print_error=False,
+    help_on_error=False,
+)
+for name, path, says in (
+    ("demo", "run", "Profile the embedded environment: no Gym, no model needed."),
+    ("run", "run", "Plan, collect and profile; again, to do only the rest."),
+    ("materialize", "files", "Write the plan: one line per rollout to collect."),
+    ("collect", "collect", "Collect what a plan still owes."),
+    ("profile", "files", "Profile collected rollouts, as Gym does."),
+    ("inspect", "files", "Show what an output holds."),
+):
+    app.command(f"flows.commands.{path}:{name}", name=name, help=says)
 
 
-@app.command
-def materialize(*, input: Path, output: Path, options: Annotated[PlanOptions, Parameter(name="*")] = PlanOptions()):
-    from tasks.operations.materializing import check_input, materialize, checked_output
-    print(materialize(check_input(input, options), checked_output(output)))
+def main() -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(sys.argv[1:]))
 
 
-@app.command
-def profile(*, inputs: Path, rollouts: Path, allow_partial: bool = False):
-    from tasks.operations.profiling_run import write_profile
-    w = write_profile(inputs, rollouts, allow_partial=allow_partial)
-    return 3 if w.profile.completion.missing else 0
-
-
-def main():
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; errors are told, not traced."""
     try:
-        r = app()
-    except (ConfigError, RecordError) as e:
-        print(e, file=sys.stderr)
-        sys.exit(2)
+        return int(app(arguments) or ExitCode.WHOLE)
+    except CycloptsError as error:
+        cause = error.__cause__
+        faults = option_faults(cause) if isinstance(cause, ValidationError) else None
+        complain(faults or str(error))
+    except ValidationError as error:
+        complain(option_faults(error))
+    except _REFUSED as error:
+        complain(str(error))
+    except RewardProfilingError as error:
+        complain(str(error))
+        return ExitCode.FAILED
+    except KeyboardInterrupt:
+        complain("interrupted; run the same command again to do the rest")
+        return ExitCode.INTERRUPTED
+    return ExitCode.REFUSED

@@ -15,6 +15,7 @@ _DERIVED = (
     "_repeat_level_metrics.json",
     "_run.json",
     "_damaged.jsonl",
+    "_servers.log",
 )
 
 
@@ -83,6 +84,11 @@ class RunFiles:
     def run(self) -> Path:
         """What the plan was made from."""
         return self._beside("_run.json")
+
+    @property
+    def server_log(self) -> Path:
+        """What servers that were started for this output printed."""
+        return self._beside("_servers.log")
 
     @property
     def lock(self) -> Path:

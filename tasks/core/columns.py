@@ -23,8 +23,10 @@ class Columns:
 
     names: tuple[str, ...]
     """In order of first appearance over all measured records, in key order."""
+    whole: frozenset[str]
+    """Columns that every record has, with whole numbers only."""
     every_int: bool
-    """True when every record has every column, and all values are whole numbers."""
+    """True when all columns are whole and of one 64-bit type, signed or unsigned."""
 
 
 def columns_of(records: Sequence[Record]) -> Columns:
@@ -51,8 +53,14 @@ def columns_of(records: Sequence[Record]) -> Columns:
                 f"the values of {name!r} span from {low[name]} to {high[name]}, which"
                 " no 64-bit column holds; write them as floats"
             )
-    whole = not floats and all(count == len(records) for count in counts.values())
-    return Columns(tuple(counts), every_int=whole)
+    whole = frozenset(
+        name
+        for name, count in counts.items()
+        if count == len(records) and name not in floats
+    )
+    unsigned = sum(high[name] > _INT64_MAX for name in whole)
+    every_int = len(whole) == len(counts) and unsigned in {0, len(whole)}
+    return Columns(tuple(counts), whole, every_int=every_int)
 
 
 def describe(records: Sequence[Record], columns: Columns) -> dict[str, Any]:
@@ -77,14 +85,15 @@ def describe_column(
     `values[r]` belongs to the r-th record in key order. max and min stay whole
     numbers only when every column of the run is (`every_int`).
     """
-    present = sorted(value for value in values if value is not None)
     average = moments.mean(values)
     if average is None:
         return {}
+    present = sorted(value for value in values if value is not None)
+    low, high = moments.least(present), present[-1]
     found: dict[str, Number] = {
         "mean": average,
-        "max": present[-1] if every_int else float(present[-1]),
-        "min": present[0] if every_int else float(present[0]),
+        "max": high if every_int else float(high),
+        "min": low if every_int else float(low),
         "median": moments.median(present),
     }
     deviation = moments.std(values, average)

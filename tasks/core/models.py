@@ -108,6 +108,62 @@ class CollectOptions(Frozen):
     up."""
 
 
+class ServerOptions(Frozen):
+    """Which servers run the rollouts: found, started, or the embedded environment."""
+
+    head_url: str | None = None
+    """Head server of running servers, such as http://127.0.0.1:11000."""
+
+    gym_config: tuple[str, ...] = ()
+    """Start `gym env start` with these configuration files and stop it at the end."""
+
+    demo: bool = False
+    """Use the embedded environment, which needs no Gym."""
+
+    model_url: str | None = None
+    """OpenAI-compatible endpoint that answers instead of the scripted policy; also
+    handed to Gym's servers."""
+
+    model: str | None = None
+    """Name of the model at that endpoint."""
+
+    model_api_key_env: str = "MODEL_API_KEY"
+    """Name of the environment variable that holds the endpoint's key."""
+
+    gym_command: str = "gym"
+    """Gym's command, on PATH or with its folder."""
+
+    start_timeout_seconds: Annotated[float, Field(gt=0)] = 600.0
+    """Seconds until every server must be ready."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        chosen = [
+            name
+            for name, given in (
+                ("head_url", self.head_url),
+                ("gym_config", self.gym_config),
+                ("demo", self.demo),
+            )
+            if given
+        ]
+        if len(chosen) != 1:
+            raise ValueError(
+                "give exactly one of head_url, gym_config and demo, not"
+                f" {' and '.join(chosen) or 'none'}"
+            )
+        if self.model_url and not self.model:
+            raise ValueError("model_url needs the name of its model, in model")
+        return self
+
+
+class ProfileOptions(Frozen):
+    """How rewards are read."""
+
+    pass_threshold: float = 1.0
+    """A rollout passes when its reward is at least this, give or take 1e-9."""
+
+
 class PlanSummary(Frozen):
     """What a materialization wrote."""
 
@@ -125,6 +181,16 @@ class PlanSummary(Frozen):
 
     warnings: tuple[str, ...] = ()
     """What a person should know of the input, one sentence each."""
+
+
+class ReadyServers(Frozen):
+    """Servers that are up. Only names travel: the configuration may hold secrets."""
+
+    head_url: str
+    """Their head server."""
+
+    agents: tuple[str, ...]
+    """Names of the agents they run."""
 
 
 class ShardSummary(Frozen):
@@ -177,3 +243,112 @@ class AggregateSummary(Frozen):
 
     warnings: tuple[str, ...] = ()
     """Servers that could not, one sentence each."""
+
+
+class AgentSummary(Frozen):
+    """What one agent's rollouts came to. Unknown is None, never 0."""
+
+    agent: str
+    """Name of the agent."""
+
+    num_tasks: int
+    """Distinct tasks that it was planned to run."""
+
+    planned: int
+    """Rollouts planned."""
+
+    collected: int
+    """Rollouts with a record."""
+
+    scored: int
+    """Records whose reward is a finite number and counts."""
+
+    unscored: int
+    """Records whose reward is missing, null, text or not finite."""
+
+    masked: int
+    """Records whose reward measures nothing, by the server's own word."""
+
+    failed: int
+    """Rollouts without a record but with a recorded failure."""
+
+    missing: int
+    """Rollouts with neither."""
+
+    mean_reward: float | None
+    """Mean over tasks of the task's mean reward."""
+
+    standard_error: float | None
+    """Standard error of that mean, tasks being the sample; None below two tasks."""
+
+    never_pass: int
+    """Tasks none of whose scored rollouts passed."""
+
+    sometimes_pass: int
+    """Tasks with passes and misses: the ones that can teach."""
+
+    always_pass: int
+    """Tasks all of whose scored rollouts passed."""
+
+    @property
+    def num_scored_tasks(self) -> int:
+        """Tasks with at least one scored rollout: the mean's n."""
+        return self.never_pass + self.sometimes_pass + self.always_pass
+
+
+class RunSummary(Frozen):
+    """What a run came to, over all agents."""
+
+    output: str
+    """The rollouts file."""
+
+    planned: int
+    """Rollouts planned."""
+
+    collected: int
+    """Rollouts with a record."""
+
+    scored: int
+    """Records whose reward is a finite number and counts."""
+
+    unscored: int
+    """Records whose reward is missing, null, text or not finite."""
+
+    masked: int
+    """Records whose reward measures nothing."""
+
+    failed: int
+    """Rollouts without a record but with a recorded failure."""
+
+    missing: int
+    """Rollouts with neither."""
+
+    agents: tuple[AgentSummary, ...]
+    """One for each agent, in order of name."""
+
+    files: tuple[str, ...] = ()
+    """The files that were written."""
+
+    warnings: tuple[str, ...] = ()
+    """What a person should know, one sentence each."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a planned rollout has no record."""
+        return self.collected < self.planned
+
+
+class MergeSummary(Frozen):
+    """What merging shards came to."""
+
+    path: str
+    """The merged rollouts file."""
+
+    num_shards: int
+    """Shard files that were merged."""
+
+    merged: int
+    """Records that the output did not have yet."""
+
+    copies: int
+    """Records of a rollout that was there already; the first one was kept."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 _UNROLL = 8
 _BLOCK = 128
+_INT64_LIMIT = 2**63
 
 
 def pairwise_sum(values: Sequence[float]) -> float:
@@ -17,14 +18,14 @@ def pairwise_sum(values: Sequence[float]) -> float:
 
     Fewer than 8 values are added left to right; up to 128 in eight interleaved
     accumulators; more are split at half, rounded down to a multiple of 8.
-    The sum of nothing is 0.0.
+    The sum of nothing is 0.0, and so is the sum of negative zeros: every reduction
+    of NumPy's adds its pairwise sum to 0.0.
     """
-    return _pairwise(values, 0, len(values))
+    return 0.0 + _pairwise(values, 0, len(values))
 
 
 def _pairwise(values: Sequence[float], start: int, count: int) -> float:
     if count < _UNROLL:
-        # NumPy starts from the first element; 0.0 + x is x for every x but -0.0.
         return _left_to_right(values, start, start + count)
     if count <= _BLOCK:
         return _eight_lanes(values, start, count)
@@ -83,23 +84,48 @@ def std(values: Sequence[float | None], average: float) -> float | None:
 
 
 def median(ordered: Sequence[float]) -> float:
-    """Return the median of ascending values: the middle, or the middle two's mean."""
+    """Return the median of ascending values: the middle, or the middle two's mean.
+
+    It is never -0.0: a mean is a sum, and a sum starts at 0.0.
+    """
     count = len(ordered)
     middle = count // 2
     if count % 2:
-        return float(ordered[middle])
-    return (ordered[middle - 1] + ordered[middle]) / 2.0
+        return 0.0 + ordered[middle]
+    # Floats first: whole numbers beyond 2^53 are rounded before they are added.
+    return (0.0 + float(ordered[middle - 1]) + float(ordered[middle])) / 2.0
+
+
+def least(values: Sequence[int | float]) -> int | float:
+    """Return the smallest value; of zeros that differ in sign, the last."""
+    found = values[0]
+    for value in values:
+        found = min(value, found)
+    return found
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return the linearly interpolated quantile of ascending values (n >= 1)."""
+    """Return the linearly interpolated quantile of ascending values (n >= 1).
+
+    Whole numbers must come from one 64-bit column: their distance is taken in 64 bits
+    and wraps around beyond, as NumPy's does.
+    """
+    if len(ordered) == 1:
+        return float(ordered[0])
     position = (len(ordered) - 1) * share
     below = math.floor(position)
     fraction = position - below
     lower = ordered[below]
     upper = ordered[min(below + 1, len(ordered) - 1)]
-    step = upper - lower
+    step = _distance(lower, upper)
     # NumPy's lerp counts from the nearer end.
     if fraction < 0.5:  # noqa: PLR2004 - halfway
-        return float(lower + step * fraction)
-    return float(upper - step * (1.0 - fraction))
+        return lower + step * fraction
+    return upper - step * (1.0 - fraction)
+
+
+def _distance(lower: float, upper: float) -> float:
+    step = upper - lower
+    if isinstance(step, int) and lower < 0 and step >= _INT64_LIMIT:
+        step -= 2 * _INT64_LIMIT
+    return float(step)

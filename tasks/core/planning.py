@@ -114,9 +114,8 @@ class Planner:
         try:
             task_index = self._task_index(row, text, line)
             check_row(row, self._options)
-            placed = _Placed(
-                name, line, place, agent_name(row), _text_or_none(row, wire.TASK_SOURCE)
-            )
+            agent, source = _routing_names(row)
+            placed = _Placed(name, line, place, agent, source)
         except RecordError as error:
             self.reject(name, line, str(error))
             return
@@ -237,11 +236,15 @@ class Planner:
                 warnings.append(f"num_repeats names agents that no row has: {names}")
 
 
-def _text_or_none(row: Mapping[str, Any], name: str) -> str | None:
-    value = row.get(name)
-    if value is not None and not isinstance(value, str):
-        raise RecordError(f"{name} is not text")
-    return value or None
+def _routing_names(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return the agent and the task source that the row names."""
+    agent, source = agent_name(row), row.get(wire.TASK_SOURCE)
+    if source is not None and not isinstance(source, str):
+        raise RecordError(f"{wire.TASK_SOURCE} is not text")
+    for what, value in (("agent_ref.name", agent), (wire.TASK_SOURCE, source)):
+        if value is not None and not value:
+            raise RecordError(f"{what} is empty; give a name, or leave it out")
+    return agent, source
 
 
 def check_row(row: Mapping[str, Any], options: PlanOptions) -> None:

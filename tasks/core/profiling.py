@@ -69,7 +69,7 @@ def profile_rewards(
     pairs = _paired(measured_rows, measured)
     by_label = _records_by_label(pairs, labels)
     columns = columns_of(measured)
-    repeats = repeat_entries(by_label)
+    repeats = repeat_entries(by_label, columns)
     agents = _agent_entries(by_label, repeats, columns)
     _append_coverage(agents, rows, ordered)
     groups = _groups(measured_rows, pairs, labels)

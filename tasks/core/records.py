@@ -92,14 +92,21 @@ def collected_record(result: Mapping[str, Any]) -> Record:
     """Take from a result what profiling needs.
 
     Raises:
-        RecordError: the key is unusable, or `response` or its usage is no object.
+        RecordError: the key is unusable, or `response` or its usage is no object and
+            the result is not masked.
     """
     key = rollout_key(result)
-    usage = _usage(result)
+    masked = bool(result.get(wire.MASK_SAMPLE))
+    try:
+        usage = _usage(result)
+    except RecordError:
+        if not masked:  # what measures nothing is not read, and need not be usable
+            raise
+        usage = {}
     failure = result.get(wire.FAILURE_CLASS)
     return Record(
         key=key,
-        masked=bool(result.get(wire.MASK_SAMPLE)),
+        masked=masked,
         metrics=_metrics(result, usage),
         info=_info(key, result, usage),
         failure_class=None if failure is None else str(failure),
@@ -118,13 +125,13 @@ def _usage(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _metrics(result: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[str, Number]:
     # A key in both keeps its place but takes usage's value, number or not.
-    merged = {**result, **usage}
+    # Only the result's own `mask_sample` is a mark; usage may count what it likes.
+    own = {name: value for name, value in result.items() if name != wire.MASK_SAMPLE}
+    merged = {**own, **usage}
     return {
         name: int(value) if isinstance(value, bool) else value
         for name, value in merged.items()
-        if isinstance(value, int | float)
-        and not name.startswith("_")
-        and name != wire.MASK_SAMPLE
+        if isinstance(value, int | float) and not name.startswith("_")
     }
 
 
@@ -144,7 +151,7 @@ def _info(
     for name, value in result.items():
         if not isinstance(value, int | float) or name.startswith("_"):
             continue
-        if name not in {wire.REWARD, wire.MASK_SAMPLE}:
+        if name not in {wire.REWARD, wire.RESPONSE, wire.MASK_SAMPLE}:
             info[name] = int(value) if isinstance(value, bool) else value
     return info
 

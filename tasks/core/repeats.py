@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.core import moments, wire
+from tasks.core.columns import Columns
+from tasks.core.errors import RecordError
 from tasks.core.records import Number, Record
 from tasks.core.student_t import t_975
 
@@ -32,27 +34,26 @@ _STATISTIC_SUFFIXES = (
 )  # fmt: skip
 
 
-def repeat_entries(by_label: Mapping[str, Sequence[Record]]) -> list[dict[str, Any]]:
+def repeat_entries(
+    by_label: Mapping[str, Sequence[Record]], columns: Columns
+) -> list[dict[str, Any]]:
     """Describe each repeat of each label over its tasks.
 
     `by_label[label]` holds the label's records in key order. Returns one entry per
     label and rollout index, both ascending.
+
+    Raises:
+        RecordError: a rollout index is text that is no number.
     """
-    names = sorted({
-        name
-        for records in by_label.values()
-        for record in records
-        for name in record.metrics
-    })  # fmt: skip
     return [
         entry
         for label, records in by_label.items()
-        for entry in _entries_of_label(label, records, names)
+        for entry in _entries_of_label(label, records, columns)
     ]
 
 
 def _entries_of_label(
-    label: str, records: Sequence[Record], names: Sequence[str]
+    label: str, records: Sequence[Record], columns: Columns
 ) -> list[dict[str, Any]]:
     by_index: dict[Any, list[Record]] = {}
     for record in records:
@@ -65,18 +66,31 @@ def _entries_of_label(
         present = len({record.key[0] for record in members})
         entry: dict[str, Any] = {
             wire.AGENT_REF: {"name": label},
-            wire.ROLLOUT_INDEX: index,
+            wire.ROLLOUT_INDEX: _as_number(index),
             "sample_count": present,
             "missing_count": total - present,
         }
-        for name in names:
-            entry.update(_describe_repeat(name, members))
+        for name in sorted(columns.names):
+            values = [
+                record.metrics[name] for record in members if name in record.metrics
+            ]
+            if name not in columns.whole:
+                values = [float(value) for value in values]
+            entry.update(_describe_repeat(name, values))
         entries.append(entry)
     return entries
 
 
-def _describe_repeat(name: str, members: Sequence[Record]) -> dict[str, float]:
-    values = [record.metrics[name] for record in members if name in record.metrics]
+def _as_number(index: int | str) -> int:
+    try:
+        return int(index)
+    except ValueError as error:
+        raise RecordError(
+            f"{wire.ROLLOUT_INDEX} is {index!r}; repeats are compared by number"
+        ) from error
+
+
+def _describe_repeat(name: str, values: Sequence[Number]) -> dict[str, float]:
     if not values:
         return {}
     average, deviation, error = _mean_std_error(values)
@@ -86,7 +100,7 @@ def _describe_repeat(name: str, members: Sequence[Record]) -> dict[str, float]:
         f"median/{name}": moments.median(ordered),
         f"std/{name}": deviation,
         f"sem/{name}": error,
-        f"min/{name}": float(ordered[0]),
+        f"min/{name}": float(moments.least(ordered)),
         f"max/{name}": float(ordered[-1]),
         f"p25/{name}": moments.quantile(ordered, 0.25),
         f"p75/{name}": moments.quantile(ordered, 0.75),
@@ -154,7 +168,12 @@ def is_repeat_metric(name: str) -> bool:
 def _describe_across(
     name: str, members: Sequence[Mapping[str, Any]]
 ) -> dict[str, float]:
-    values = [member[name] for member in members if name in member]
+    # A repeat whose sums overflow has no mean: NaN, which is no value.
+    values = [
+        value
+        for member in members
+        if not math.isnan(value := member.get(name, math.nan))
+    ]
     if not values:
         return {}
     average, deviation, error = _mean_std_error(values)
@@ -163,7 +182,7 @@ def _describe_across(
         f"mean_across_repeats/{name}": average,
         f"median_across_repeats/{name}": moments.median(ordered),
         f"std_across_repeats/{name}": deviation,
-        f"min_across_repeats/{name}": float(ordered[0]),
+        f"min_across_repeats/{name}": float(moments.least(ordered)),
         f"max_across_repeats/{name}": float(ordered[-1]),
         f"se_across_repeats/{name}": error,
     }

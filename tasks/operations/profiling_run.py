@@ -4,6 +4,7 @@ Rows are read one at a time and only their numbers kept; the representative row 
 task is read back from its place when its line is written.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,17 @@ from tasks.adapters.jsonl import (
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.errors import DuplicateRolloutError
+from tasks.core.models import ProfileOptions, RunSummary
 from tasks.core.profiling import Profile, profile_rewards
-from tasks.core.records import PlannedRow, Record, collected_record, planned_row
+from tasks.core.records import (
+    PlannedRow,
+    Record,
+    RolloutKey,
+    collected_record,
+    planned_row,
+    rollout_key,
+)
+from tasks.core.summary import run_summary, summarize
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,55 @@ def write_profile(
     replace_bytes(files.agent_metrics, orjson.dumps(profile.agents))
     replace_bytes(files.repeat_level_metrics, orjson.dumps(profile.repeats))
     return WrittenProfile(profile, rows, records, files)
+
+
+def profile_output(
+    files: RunFiles, options: ProfileOptions, *, allow_partial: bool = True
+) -> RunSummary:
+    """Profile an output's plan and records, and summarise them by agent.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        RecordError: the files contradict each other; nothing was written.
+    """
+    return profile_files(
+        files.materialized_inputs, files.rollouts, options, allow_partial=allow_partial
+    )
+
+
+def profile_files(
+    inputs: Path, rollouts: Path, options: ProfileOptions, *, allow_partial: bool
+) -> RunSummary:
+    """Profile records against a plan that may lie elsewhere."""
+    written = write_profile(inputs, rollouts, allow_partial=allow_partial)
+    files = written.files
+    agents = summarize(
+        written.rows,
+        written.records,
+        read_failures(files),
+        pass_threshold=options.pass_threshold,
+    )
+    paths = [files.reward_profiling, files.agent_metrics, files.repeat_level_metrics]
+    summary = run_summary(str(rollouts), agents, [str(path) for path in paths])
+    strays = sum(record.failure_class is not None for record in written.records)
+    if strays:
+        warning = f"{strays} lines of {rollouts} are failures, not records"
+        return summary.model_copy(update={"warnings": (warning,)})
+    return summary
+
+
+def read_failures(files: RunFiles) -> Counter[RolloutKey]:
+    """Count the recorded failures of each rollout; none where there is no file.
+
+    Raises:
+        RecordError: a line carries no rollout key; names file and line.
+    """
+    failed: Counter[RolloutKey] = Counter()
+    if files.failures.exists():
+        for line in read_lines(files.failures):
+            with located(files.failures, line.number):
+                failed[rollout_key(parse_object(line.text))] += 1
+    return failed
 
 
 def read_plan(path: Path) -> list[PlannedRow]:

@@ -1,0 +1,83 @@
+"""Commands that are plain functions of files: no Prefect, no server."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from flows.exit_codes import ExitCode
+from flows.inspection import show_output
+from flows.terminal import out, show_summary, warn
+from tasks.adapters.journal import output_lock
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.errors import ConfigError
+from tasks.core.models import PlanOptions, ProfileOptions
+from tasks.operations.materializing import check_input
+from tasks.operations.materializing import materialize as write_plan
+from tasks.operations.profiling_run import profile_files
+
+_PLAN = PlanOptions()
+_PROFILE = ProfileOptions()
+
+
+def materialize(
+    *,
+    input: Path,  # noqa: A002 - the flag's name
+    output: Path,
+    prompt_config: Path | None = None,
+    plan: Annotated[PlanOptions, Parameter(name="*")] = _PLAN,
+) -> int:
+    """Write the plan of a task file: one line per rollout to collect.
+
+    Args:
+        input: Task rows, one JSON object a line.
+        output: The rollouts file; the plan lies beside it and is named from it.
+        prompt_config: A prompt template; not supported yet.
+        plan: How task rows become planned rollouts.
+    """
+    if prompt_config is not None:
+        raise ConfigError(
+            "--prompt-config is not supported yet; put the prompt into each row's"
+            " responses_create_params.input"
+        )
+    files = RunFiles(output)
+    checked = check_input(input, plan)
+    with output_lock(files.lock):
+        summary = write_plan(checked, files)
+    for warning in summary.warnings:
+        warn(warning)
+    out.print(
+        f"{summary.num_rollouts} rollouts of {summary.num_tasks} tasks planned,"
+        f" {summary.num_new} of them new"
+    )
+    out.print(f"  {summary.path}", style="dim")
+    return ExitCode.WHOLE
+
+
+def profile(
+    *,
+    inputs: Path,
+    rollouts: Path,
+    allow_partial: bool = False,
+    options: Annotated[ProfileOptions, Parameter(name="*")] = _PROFILE,
+) -> int:
+    """Profile collected rollouts into Gym's three files, beside the rollouts.
+
+    Args:
+        inputs: The plan: the materialized inputs.
+        rollouts: The collected records.
+        allow_partial: Profile what there is, though planned rollouts have no record.
+        options: How rewards are read.
+    """
+    summary = profile_files(inputs, rollouts, options, allow_partial=allow_partial)
+    show_summary(summary)
+    return ExitCode.PARTIAL if summary.is_partial else ExitCode.WHOLE
+
+
+def inspect(output: Path, /) -> int:
+    """Show what an output holds: its files, how complete it is, its first profiles.
+
+    Args:
+        output: The rollouts file.
+    """
+    return show_output(RunFiles(output))

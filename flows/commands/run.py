@@ -1,0 +1,103 @@
+"""`run` and `demo`: the whole workflow, conducted by Prefect."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Never
+
+from cyclopts import Parameter
+
+from flows.exit_codes import ExitCode
+from flows.parameters import RewardProfilingParams
+from flows.terminal import Live, complain, err, show_summary
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.models import CollectOptions, PlanOptions, ServerOptions
+from tasks.operations.materializing import check_input
+from tasks.operations.watching import watcher
+
+DEMO_OUTPUT = Path("reward-profiling-demo/rollouts.jsonl")
+_DEMO_REPEATS = 8
+_PREFECT_DEFAULTS = {
+    # The command line shows the run itself; Prefect's page has the full log.
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "DO_NOT_TRACK": "1",
+}
+
+
+def run(params: Annotated[RewardProfilingParams, Parameter(name="*")]) -> int:
+    """Plan, collect and profile; the same command again does only the rest.
+
+    Args:
+        params: What to profile.
+    """
+    RunFiles(params.output)
+    check_input(params.input_path, params.plan)  # before Prefect takes its seconds
+    return _run_flow(params)
+
+
+def demo(
+    *,
+    output: Path | None = None,
+    num_repeats: int = _DEMO_REPEATS,
+    concurrency: int = 16,
+    model_url: str | None = None,
+    model: str | None = None,
+) -> int:
+    """Profile the embedded environment: 24 small tasks, three verifiers.
+
+    Args:
+        output: The rollouts file; by default a new folder, reward-profiling-demo.
+        num_repeats: Rollouts per task.
+        concurrency: Rollouts in flight at most.
+        model_url: OpenAI-compatible endpoint to ask instead of the scripted policy;
+            its key is read from the environment variable MODEL_API_KEY.
+        model: Name of the model at that endpoint.
+    """
+    return run(
+        RewardProfilingParams(
+            output=output or _unused(DEMO_OUTPUT),
+            servers=ServerOptions(demo=True, model_url=model_url, model=model),
+            plan=PlanOptions(num_repeats=num_repeats),
+            collect=CollectOptions(concurrency=concurrency),
+        )
+    )
+
+
+def _unused(output: Path) -> Path:
+    """Return the path, in the first numbered folder that does not exist yet."""
+    folder, number = output.parent, 1
+    while folder.exists():
+        number += 1
+        folder = output.parent.with_name(f"{output.parent.name}-{number}")
+    return folder / output.name
+
+
+def _run_flow(params: RewardProfilingParams) -> int:
+    for name, value in _PREFECT_DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    signal.signal(signal.SIGTERM, _exit_on_sigterm)
+    if "PREFECT_API_URL" not in os.environ:
+        err.print("starting Prefect's temporary server …", style="dim")
+    # Read after the environment is set: Prefect takes its settings on import.
+    from flows.conducting import conduct  # noqa: PLC0415
+
+    live = Live()
+    token = watcher.set(live.watch)
+    try:
+        with live.showing():
+            ended = asyncio.run(conduct(params))
+    finally:
+        watcher.reset(token)
+    if ended.summary is not None:
+        show_summary(ended.summary)
+    if ended.message:
+        complain(ended.message)
+    return ended.exit_code
+
+
+def _exit_on_sigterm(*_: object) -> Never:
+    sys.exit(ExitCode.TERMINATED)

@@ -1,0 +1,43 @@
+"""Runs the flow in this process and says how it ended."""
+
+import asyncio
+from typing import NamedTuple
+
+from flows.exit_codes import ExitCode
+from flows.parameters import RewardProfilingParams
+from flows.reward_profiling import reward_profiling
+from tasks.core.errors import (
+    RewardProfilingError,
+)
+from tasks.core.models import RunSummary
+from tasks.operations.stopping import exit_code_of_signal
+
+
+class Ended(NamedTuple):
+    """How a run ended: its summary if it came that far, and the exit code."""
+
+    exit_code: int
+    summary: RunSummary | None = None
+    message: str | None = None
+
+
+async def conduct(params: RewardProfilingParams) -> Ended:
+    """Run the flow to its end.
+
+    Raises:
+        RewardProfilingError: as the flow raised it.
+    """
+    try:
+        state = await reward_profiling(params, return_state=True)
+    except asyncio.CancelledError:
+        code = exit_code_of_signal()
+        if code is None:
+            raise
+        return Ended(code, None, "stopped; run the same command again to do the rest")
+    result = await state.aresult(raise_on_failure=False)
+    if isinstance(result, RunSummary):
+        code = ExitCode.PARTIAL if result.is_partial else ExitCode.WHOLE
+        return Ended(code, result)
+    if isinstance(result, RewardProfilingError):
+        raise result
+    return Ended(ExitCode.FAILED, None, f"the run ended {state.name}: {state.message}")

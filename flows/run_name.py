@@ -1,0 +1,20 @@
+"""Run names read as a sentence: what is profiled, how often, and where to."""
+
+from prefect.runtime import flow_run
+
+from flows.parameters import RewardProfilingParams
+
+
+def run_name() -> str:
+    """Name the present flow run after its parameters."""
+    params = flow_run.parameters.get("params")
+    if isinstance(params, dict):
+        params = RewardProfilingParams.model_validate(params)
+    return sentence(params) if isinstance(params, RewardProfilingParams) else "profile"
+
+
+def sentence(params: RewardProfilingParams) -> str:
+    """Say what a run does."""
+    repeats = params.plan.num_repeats or 1
+    how_often = f"{repeats} repeats" if isinstance(repeats, int) else "repeats by agent"
+    return f"{how_often} of {params.input_path.stem} into {params.output}"

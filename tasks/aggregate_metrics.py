@@ -1,0 +1,25 @@
+"""Step: the environment servers' own metrics over what was collected."""
+
+from pathlib import Path
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.models import AggregateSummary, ReadyServers
+from tasks.operations.aggregating import aggregate
+from tasks.operations.collecting import read_servers
+
+
+@task(name="aggregate-metrics", task_run_name="aggregate", cache_policy=NO_CACHE)
+async def aggregate_metrics(output: Path, servers: ReadyServers) -> AggregateSummary:
+    """Write the servers' metrics beside the output.
+
+    Raises:
+        RecordError: a record cannot be read.
+    """
+    known = await read_servers(servers.head_url)
+    summary = await aggregate(RunFiles(output), known)
+    for warning in summary.warnings:
+        get_run_logger().warning(warning)
+    return summary

@@ -1,0 +1,121 @@
+"""Summaries in words: sentences, and tables for the terminal and Prefect's pages."""
+
+from collections.abc import Sequence
+
+from tasks.core.models import AgentSummary, RunSummary
+from tasks.core.progress import Progress
+
+COLUMNS = (
+    "agent", "tasks", "collected", "scored", "mean reward",
+    "never pass", "sometimes pass", "always pass", "not scored",
+)  # fmt: skip
+
+
+def headline(summary: RunSummary) -> str:
+    """Return the first sentence: how much of the plan there is, and what is not."""
+    said = f"{summary.collected} of {summary.planned} rollouts collected"
+    lacking = [
+        f"{count} {word}"
+        for count, word in (
+            (summary.failed, "failed"),
+            (summary.missing, "missing"),
+            (summary.masked, "masked"),
+            (summary.unscored, "without a usable reward"),
+        )
+        if count
+    ]
+    return f"{said}: {', '.join(lacking)}" if lacking else said
+
+
+def mean_with_error(agent: AgentSummary) -> str:
+    """Return a mean with its error and its n, or say that there is none."""
+    if agent.mean_reward is None:
+        return "unknown (n=0)"
+    count = agent.num_scored_tasks
+    tasks = f"n={count} task" + "s" * (count != 1)
+    if not agent.standard_error:
+        return f"{agent.mean_reward:.3f} ({tasks})"
+    return f"{agent.mean_reward:.3f} ± {agent.standard_error:.3f} ({tasks})"
+
+
+def agent_cells(agent: AgentSummary) -> tuple[str, ...]:
+    """Return an agent's row, in the order of `COLUMNS`."""
+    unscored = agent.masked + agent.unscored + agent.failed + agent.missing
+    return (
+        agent.agent,
+        str(agent.num_tasks),
+        f"{agent.collected}/{agent.planned}",
+        str(agent.scored),
+        mean_with_error(agent),
+        str(agent.never_pass),
+        str(agent.sometimes_pass),
+        str(agent.always_pass),
+        str(unscored),
+    )
+
+
+def progress_line(progress: Progress, now: float) -> str:
+    """Return the live numbers of a collection in one line; `now` in seconds."""
+    parts = [f"{progress.done}/{progress.planned} done", mean_so_far(progress)]
+    if progress.found:
+        parts.append(f"{progress.found} from earlier runs")
+    parts += [f"{count} {name}" for name, count in sorted(progress.failures.items())]
+    if progress.given_up:
+        parts.append(f"{progress.given_up} given up")
+    if progress.retries:
+        parts.append(f"{progress.retries} retries")
+    if rate := progress.rate(now):
+        parts.append(f"{rate:.3g}/s")
+    return ", ".join(parts)
+
+
+def mean_so_far(progress: Progress) -> str:
+    """Return the mean reward of this run's records, with its n."""
+    if progress.mean_reward is None:
+        return "no reward yet"
+    said = f"mean reward {progress.mean_reward:.3f}"
+    if progress.standard_error:
+        said += f" ± {progress.standard_error:.3f}"
+    return f"{said} (n={progress.scored})"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as h:mm:ss, or m:ss below an hour."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def findings(summary: RunSummary) -> list[str]:
+    """Say what a person should look at before trusting the numbers."""
+    found = [
+        f"{agent.agent}: every one of its {agent.num_scored_tasks} tasks"
+        f" {word} passes, so that none of them can teach"
+        for agent in summary.agents
+        for count, word in ((agent.never_pass, "never"), (agent.always_pass, "always"))
+        if count and count == agent.num_scored_tasks
+    ]
+    found += [
+        f"{agent.agent}: {agent.collected} of {agent.planned} rollouts collected"
+        for agent in summary.agents
+        if agent.collected < agent.planned
+    ]
+    return [*found, *summary.warnings]
+
+
+def markdown(summary: RunSummary) -> str:
+    """Return the report of a run for Prefect's page: findings first."""
+    lines = [f"# {headline(summary)}", ""]
+    lines += [f"- {finding}" for finding in findings(summary)]
+    lines += ["", *_table(COLUMNS, [agent_cells(agent) for agent in summary.agents])]
+    lines += ["", "Files:", ""]
+    lines += [f"- `{path}`" for path in summary.files]
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    return [
+        "| " + " | ".join(cells) + " |"
+        for cells in (head, ["---"] * len(head), *escaped)
+    ]

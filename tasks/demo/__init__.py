@@ -1,0 +1,1 @@
+"""The embedded environment: Gym's HTTP surface, small verifiers and a policy."""

@@ -1,0 +1,38 @@
+"""Step: task rows times repeats become the plan."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.models import PlanOptions, PlanSummary, ReadyServers
+from tasks.operations.collecting import read_servers
+from tasks.operations.materializing import check_input, materialize
+
+
+@task(
+    name="materialize-inputs", task_run_name="plan {input_path}", cache_policy=NO_CACHE
+)
+async def materialize_inputs(
+    input_path: Path, output: Path, options: PlanOptions, servers: ReadyServers
+) -> PlanSummary:
+    """Write the plan beside the output, or leave the same plan as it is.
+
+    Raises:
+        ConfigError: the input, or the plan that is there already, does not fit.
+    """
+    known = await read_servers(servers.head_url)
+    checked = await asyncio.to_thread(check_input, input_path, options)
+    write = partial(materialize, checked, RunFiles(output), known.agents_of)
+    summary = await asyncio.to_thread(write)
+    logger = get_run_logger()
+    for warning in summary.warnings:
+        logger.warning(warning)
+    logger.info(
+        "%d rollouts of %d tasks, %d of them new: %s",
+        summary.num_rollouts, summary.num_tasks, summary.num_new, summary.path,
+    )  # fmt: skip
+    return summary

@@ -1,0 +1,22 @@
+"""Step: the shards' files become one."""
+
+import asyncio
+from pathlib import Path
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.models import MergeSummary, ShardSummary
+from tasks.operations import merging
+
+
+@task(name="merge-shards", task_run_name="merge the shards", cache_policy=NO_CACHE)
+async def merge_shards(output: Path, shards: list[ShardSummary]) -> MergeSummary:
+    """Merge what the shards collected into the output; they all have ended.
+
+    Raises:
+        RecordError: a shard's file cannot be read.
+    """
+    del shards  # the files are the truth; this says what had to end first
+    return await asyncio.to_thread(merging.merge_shards, RunFiles(output))

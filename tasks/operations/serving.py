@@ -1,0 +1,127 @@
+"""Servers for one run: found where they run, or started and stopped with it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tasks.adapters.child_server import (
+    embedded_environment,
+    free_port,
+    guarded_command,
+    last_lines,
+)
+from tasks.adapters.gym_client import gym_client
+from tasks.core.errors import GymError, ServersNotReadyError
+from tasks.core.models import ServerOptions
+from tasks.core.routing import Servers
+
+_POLL_SECONDS = 0.5
+_TELL_SECONDS = 3.0
+_ABSENT_SECONDS = 15.0
+"""How long nothing may listen where servers should be found running."""
+
+
+@asynccontextmanager
+async def serving(options: ServerOptions, log: Path) -> AsyncIterator[str]:
+    """Yield the head server's URL; what is started here ends with the block.
+
+    Servers that were found are never touched. `log` takes what started servers print.
+
+    Raises:
+        ServersNotReadyError: servers could not be started.
+    """
+    if options.head_url is not None:
+        yield options.head_url.rstrip("/")
+    elif options.demo:
+        async with embedded_environment(_demo_arguments(options)) as url:
+            yield url
+    else:
+        async with _gym_servers(options, log) as url:
+            yield url
+
+
+def _demo_arguments(options: ServerOptions) -> list[str]:
+    if options.model_url is None:
+        return []
+    return [
+        "--model-url", options.model_url, "--model", options.model or "",
+        "--model-api-key-env", options.model_api_key_env,
+    ]  # fmt: skip
+
+
+@asynccontextmanager
+async def _gym_servers(options: ServerOptions, log: Path) -> AsyncIterator[str]:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [options.gym_command, "env", "start"]
+    for path in options.gym_config:
+        command += ["--config", path]
+    if options.model_url is not None:
+        command += ["--model-url", options.model_url]
+    if options.model is not None:
+        command += ["--model", options.model]
+    command.append(f"++head_server.port={port}")
+    async with guarded_command(command, log) as guardian:
+        ready = asyncio.create_task(_until_ready(url, options.start_timeout_seconds))
+        ended = asyncio.create_task(guardian.wait())
+        try:
+            await asyncio.wait({ready, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not ready.done():
+                raise ServersNotReadyError(
+                    f"`{' '.join(command[:3])}` ended with exit code"
+                    f" {guardian.returncode}; the end of {log}:\n{last_lines(log)}"
+                )
+            await ready
+        finally:
+            ready.cancel()
+            ended.cancel()
+        yield url
+
+
+async def wait_until_ready(
+    head_url: str,
+    timeout_seconds: float,
+    say: Callable[[str], None] = lambda _: None,
+) -> Servers:
+    """Wait until every server behind a head server is ready, and read which they are.
+
+    Raises:
+        ServersNotReadyError: nothing listens there, or it was not ready in time.
+    """
+    await _until_ready(head_url, timeout_seconds, say, _ABSENT_SECONDS)
+    async with gym_client(read_seconds=30.0) as client:
+        try:
+            return Servers(await client.configuration(head_url))
+        except GymError as error:
+            raise ServersNotReadyError(str(error)) from error
+
+
+async def _until_ready(
+    head_url: str,
+    timeout_seconds: float,
+    say: Callable[[str], None] = lambda _: None,
+    absent_seconds: float | None = None,
+) -> None:
+    started = time.monotonic()
+    told = False
+    absent = timeout_seconds if absent_seconds is None else absent_seconds
+    async with gym_client(read_seconds=10.0) as client:
+        while True:
+            waited = time.monotonic() - started
+            try:
+                if await client.is_ready(head_url):
+                    return
+                limit, problem = timeout_seconds, "its servers are still starting"
+            except GymError as error:
+                limit, problem = min(absent, timeout_seconds), str(error)
+            if waited > limit:
+                raise ServersNotReadyError(
+                    f"the head server {head_url} was not ready within"
+                    f" {limit:g} s: {problem}"
+                )
+            if not told and waited > _TELL_SECONDS:
+                told = True
+                say(f"waiting for {head_url}: {problem}")
+            await asyncio.sleep(_POLL_SECONDS)

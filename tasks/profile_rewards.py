@@ -1,0 +1,21 @@
+"""Step: records become Gym's three profile files and a summary."""
+
+import asyncio
+from pathlib import Path
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.models import ProfileOptions, RunSummary
+from tasks.operations.profiling_run import profile_output
+
+
+@task(name="profile-rewards", task_run_name="profile", cache_policy=NO_CACHE)
+async def profile_rewards(output: Path, options: ProfileOptions) -> RunSummary:
+    """Profile what was collected, whole or not, and say how much of it there is.
+
+    Raises:
+        RecordError: plan and records contradict each other.
+    """
+    return await asyncio.to_thread(profile_output, RunFiles(output), options)

@@ -1,0 +1,95 @@
+"""Progress of a shard on the run's page, in the log, and to whoever else watches.
+
+Prefect's server may be slow or away: reports are made beside the collection, at most
+every few seconds, each with a time limit, and one that fails is dropped.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from uuid import UUID
+
+import httpx
+from prefect import get_run_logger
+from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
+from prefect.exceptions import PrefectException
+
+from tasks.core.progress import Progress
+from tasks.core.reporting import progress_line
+from tasks.operations.collecting import Observer
+from tasks.operations.watching import watcher
+
+REPORT_SECONDS = 5.0
+_LIMIT_SECONDS = 10.0
+_MAX_NOTES = 20
+
+
+class _Latest:
+    """The newest numbers, and the notes already logged."""
+
+    def __init__(self) -> None:
+        self.progress: Progress | None = None
+        self.num_notes = 0
+
+
+@asynccontextmanager
+async def progress_observer(key: str) -> AsyncIterator[Observer]:
+    """Yield an observer that reports to Prefect and to the process's watcher."""
+    latest = _Latest()
+    logger = get_run_logger()
+    watch = watcher.get()
+
+    def observe(progress: Progress, note: str | None) -> None:
+        latest.progress = progress
+        watch(progress, note)
+        if note is None:
+            return
+        latest.num_notes += 1
+        if latest.num_notes <= _MAX_NOTES:
+            logger.warning(note)
+        if latest.num_notes == _MAX_NOTES:
+            logger.warning("further notes of this shard are in its files only")
+
+    reporting = asyncio.create_task(_report_for_ever(key, latest))
+    try:
+        yield observe
+    finally:
+        reporting.cancel()
+        with suppress(asyncio.CancelledError):
+            await reporting
+        if latest.progress is not None:
+            logger.info(progress_line(latest.progress, time.monotonic()))
+
+
+async def _report_for_ever(key: str, latest: _Latest) -> None:
+    artifact: UUID | None = None
+    try:
+        while True:
+            await asyncio.sleep(REPORT_SECONDS)
+            if latest.progress is not None:
+                artifact = await _report(key, artifact, latest.progress)
+    finally:
+        if latest.progress is not None:
+            await _report(key, artifact, latest.progress)
+
+
+async def _report(key: str, artifact: UUID | None, progress: Progress) -> UUID | None:
+    """Create or update the progress artifact; without an answer, leave it for later."""
+    percent = 100.0 * progress.done / progress.planned if progress.planned else 100.0
+    said = progress_line(progress, time.monotonic())
+    async with dropped_when_away():
+        if artifact is None:
+            return await acreate_progress_artifact(percent, key=key, description=said)
+        await aupdate_progress_artifact(artifact, percent, description=said)
+    return artifact
+
+
+@asynccontextmanager
+async def dropped_when_away() -> AsyncIterator[None]:
+    """Give up a report when Prefect's server does not take it in time."""
+    try:
+        async with asyncio.timeout(_LIMIT_SECONDS):
+            yield
+    except (httpx.HTTPError, OSError, PrefectException) as error:
+        get_run_logger().debug("Prefect's server did not take a report: %s", error)

@@ -1,0 +1,22 @@
+"""Step: the servers are up, and every one of them is ready."""
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.core.models import ReadyServers
+from tasks.operations.serving import wait_until_ready
+
+
+@task(
+    name="start-servers", task_run_name="servers at {head_url}", cache_policy=NO_CACHE
+)
+async def start_servers(head_url: str, timeout_seconds: float) -> ReadyServers:
+    """Wait until the servers are ready; their life belongs to the flow.
+
+    Raises:
+        ServersNotReadyError: nothing listens there, or it was not ready in time.
+    """
+    logger = get_run_logger()
+    servers = await wait_until_ready(head_url, timeout_seconds, logger.info)
+    logger.info("ready: %s", ", ".join(servers.agents))
+    return ReadyServers(head_url=head_url, agents=tuple(servers.agents))
