@@ -16,6 +16,7 @@ from tasks.core.models import RunSummary
 from tasks.core.progress import Progress
 from tasks.core.reporting import (
     COLUMNS,
+    LEGEND,
     agent_cells,
     duration,
     findings,
@@ -28,7 +29,6 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 _PLAIN_SECONDS = 5.0
-_MAX_NOTES = 10
 
 
 def complain(message: str) -> None:
@@ -70,7 +70,10 @@ def show_summary(summary: RunSummary) -> None:
     out.print(Text(headline(summary), style=f"bold {style}"))
     for finding in findings(summary):
         out.print(Text(f"  ! {finding}", style="yellow"))
+    out.print()
     out.print(table(COLUMNS, [agent_cells(agent) for agent in summary.agents]))
+    out.print(Text(f" {LEGEND}", style="dim"))
+    out.print()
     for path in summary.files:
         out.print(Text(f"  {path}", style="dim"))
 
@@ -91,13 +94,12 @@ class _Shard(NamedTuple):
 
 
 class Live:
-    """Shows collections as they go: a bar each in a terminal, plain lines elsewhere."""
+    """Shows a run as it goes: bars in a terminal, plain lines elsewhere."""
 
     def __init__(self) -> None:
         self._bars: Bars | None = None
         self._shards: dict[int, _Shard] = {}
         self._told = 0.0
-        self._num_notes = 0
 
     @contextmanager
     def showing(self) -> Iterator[None]:
@@ -107,22 +109,28 @@ class Live:
             return
         with Bars(
             TextColumn("  collect"),
-            BarColumn(bar_width=32),
+            BarColumn(bar_width=24),
             TextColumn("{task.description}"),
             console=err,
         ) as self._bars:
             yield
 
-    def watch(self, progress: Progress, note: str | None) -> None:
-        """Take a shard's present numbers; an `Observer`."""
+    def say(self, message: str) -> None:
+        """Print a sentence about a step."""
+        err.print(Text(f"  {message}"))
+
+    def warn(self, message: str) -> None:
+        """Print a warning."""
+        warn(message)
+
+    def watch(self, progress: Progress) -> None:
+        """Take a collection's present numbers."""
         now = time.monotonic()
-        if note is not None:
-            self._tell(note)
         if self._bars is None:
-            last = progress.left == 0 and progress.in_flight == 0
-            if last or now - self._told > _PLAIN_SECONDS:
+            is_last = progress.left == 0
+            if is_last or now - self._told > _PLAIN_SECONDS:
                 self._told = now
-                err.print(f"  collect: {progress_line(progress, now)}")
+                err.print(f"  {progress_line(progress, now)}")
             return
         shard = self._shards.get(id(progress))
         if shard is None:
@@ -133,12 +141,11 @@ class Live:
             shard.bar, completed=progress.done, description=_numbers(progress, now)
         )
 
-    def _tell(self, note: str) -> None:
-        self._num_notes += 1
-        if self._num_notes <= _MAX_NOTES:
+    def observe(self, progress: Progress, note: str | None) -> None:
+        """Take numbers and a note, where no flow is between."""
+        if note is not None:
             warn(note)
-        elif self._num_notes == _MAX_NOTES + 1:
-            warn("further failures are in the failures file only")
+        self.watch(progress)
 
 
 def _numbers(progress: Progress, now: float) -> str:

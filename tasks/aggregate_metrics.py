@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from prefect import get_run_logger, task
+from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import AggregateSummary, ReadyServers
 from tasks.operations.aggregating import aggregate
 from tasks.operations.collecting import read_servers
+from tasks.run_page import tell, tell_warning
 
 
 @task(name="aggregate-metrics", task_run_name="aggregate", cache_policy=NO_CACHE)
@@ -21,5 +22,6 @@ async def aggregate_metrics(output: Path, servers: ReadyServers) -> AggregateSum
     known = await read_servers(servers.head_url)
     summary = await aggregate(RunFiles(output), known)
     for warning in summary.warnings:
-        get_run_logger().warning(warning)
+        tell_warning(warning)
+    tell(f"metrics of {summary.num_servers} environment servers aggregated")
     return summary

@@ -8,7 +8,7 @@ from prefect.cache_policies import NO_CACHE
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import CollectOptions, ReadyServers, ShardSummary
 from tasks.operations import collecting
-from tasks.progress_artifact import progress_observer
+from tasks.run_page import progress_observer, tell
 
 
 @task(
@@ -28,5 +28,6 @@ async def collect_shard(
     files = RunFiles(output)
     known = await collecting.read_servers(servers.head_url)
     shard = collecting.open_shard(files, index, options.num_shards, options)
+    tell(f"collecting with at most {options.concurrency} rollouts in flight")
     async with progress_observer(f"collect-shard-{index}") as observe:
         return await collecting.collect_shard(shard, known, options, observe)

@@ -4,13 +4,15 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from prefect import get_run_logger, task
+from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import PlanOptions, PlanSummary, ReadyServers
+from tasks.core.reporting import planned
 from tasks.operations.collecting import read_servers
 from tasks.operations.materializing import check_input, materialize
+from tasks.run_page import tell, tell_warning
 
 
 @task(
@@ -28,11 +30,7 @@ async def materialize_inputs(
     checked = await asyncio.to_thread(check_input, input_path, options)
     write = partial(materialize, checked, RunFiles(output), known.agents_of)
     summary = await asyncio.to_thread(write)
-    logger = get_run_logger()
     for warning in summary.warnings:
-        logger.warning(warning)
-    logger.info(
-        "%d rollouts of %d tasks, %d of them new: %s",
-        summary.num_rollouts, summary.num_tasks, summary.num_new, summary.path,
-    )  # fmt: skip
+        tell_warning(warning)
+    tell(planned(summary))
     return summary

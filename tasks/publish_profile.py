@@ -6,7 +6,7 @@ from prefect.cache_policies import NO_CACHE
 
 from tasks.core.models import RunSummary
 from tasks.core.reporting import COLUMNS, agent_cells, headline, markdown
-from tasks.progress_artifact import dropped_when_away
+from tasks.run_page import dropped_when_away
 
 
 @task(name="publish-profile", task_run_name="publish", cache_policy=NO_CACHE)

@@ -1,10 +1,11 @@
 """Step: the servers are up, and every one of them is ready."""
 
-from prefect import get_run_logger, task
+from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.core.models import ReadyServers
 from tasks.operations.serving import wait_until_ready
+from tasks.run_page import tell
 
 
 @task(
@@ -16,7 +17,6 @@ async def start_servers(head_url: str, timeout_seconds: float) -> ReadyServers:
     Raises:
         ServersNotReadyError: nothing listens there, or it was not ready in time.
     """
-    logger = get_run_logger()
-    servers = await wait_until_ready(head_url, timeout_seconds, logger.info)
-    logger.info("ready: %s", ", ".join(servers.agents))
+    servers = await wait_until_ready(head_url, timeout_seconds, tell)
+    tell(f"servers are ready at {head_url}: {', '.join(servers.agents)}")
     return ReadyServers(head_url=head_url, agents=tuple(servers.agents))

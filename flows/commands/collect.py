@@ -54,7 +54,7 @@ async def _collect(
         live = Live()
         with live.showing():
             shards = await asyncio.gather(
-                *(collect_shard(s, servers, options, live.watch) for s in opened)
+                *(collect_shard(s, servers, options, live.observe) for s in opened)
             )
         merge_shards(files)
     return shards

@@ -12,6 +12,7 @@ from tasks.adapters.journal import output_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ConfigError
 from tasks.core.models import PlanOptions, ProfileOptions
+from tasks.core.reporting import planned
 from tasks.operations.materializing import check_input
 from tasks.operations.materializing import materialize as write_plan
 from tasks.operations.profiling_run import profile_files
@@ -46,10 +47,7 @@ def materialize(
         summary = write_plan(checked, files)
     for warning in summary.warnings:
         warn(warning)
-    out.print(
-        f"{summary.num_rollouts} rollouts of {summary.num_tasks} tasks planned,"
-        f" {summary.num_new} of them new"
-    )
+    out.print(planned(summary))
     out.print(f"  {summary.path}", style="dim")
     return ExitCode.WHOLE
 

@@ -86,7 +86,7 @@ def _run_flow(params: RewardProfilingParams) -> int:
     from flows.conducting import conduct  # noqa: PLC0415
 
     live = Live()
-    token = watcher.set(live.watch)
+    token = watcher.set(live)
     try:
         with live.showing():
             ended = asyncio.run(conduct(params))

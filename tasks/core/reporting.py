@@ -2,13 +2,24 @@
 
 from collections.abc import Sequence
 
-from tasks.core.models import AgentSummary, RunSummary
+from tasks.core.models import AgentSummary, PlanSummary, RunSummary
 from tasks.core.progress import Progress
 
 COLUMNS = (
-    "agent", "tasks", "collected", "scored", "mean reward",
-    "never pass", "sometimes pass", "always pass", "not scored",
+    "agent", "rollouts", "scored", "mean reward", "tasks", "never", "some", "always",
 )  # fmt: skip
+LEGEND = (
+    "mean reward: mean over the scored tasks ± its standard error; never, some, always:"
+    " tasks by how many of their rollouts pass"
+)
+
+
+def planned(summary: PlanSummary) -> str:
+    """Say what a materialization planned."""
+    said = f"{summary.num_rollouts} rollouts of {summary.num_tasks} tasks planned"
+    if summary.num_new < summary.num_rollouts:
+        said += f", {summary.num_new} of them new"
+    return said
 
 
 def headline(summary: RunSummary) -> str:
@@ -28,29 +39,32 @@ def headline(summary: RunSummary) -> str:
 
 
 def mean_with_error(agent: AgentSummary) -> str:
-    """Return a mean with its error and its n, or say that there is none."""
+    """Return a mean with its standard error, or say that it is unknown.
+
+    An error of 0.0, or none, is not shown: a bare "± 0" claims a certainty that a few
+    equal values do not give.
+    """
     if agent.mean_reward is None:
-        return "unknown (n=0)"
-    count = agent.num_scored_tasks
-    tasks = f"n={count} task" + "s" * (count != 1)
+        return "unknown"
     if not agent.standard_error:
-        return f"{agent.mean_reward:.3f} ({tasks})"
-    return f"{agent.mean_reward:.3f} ± {agent.standard_error:.3f} ({tasks})"
+        return f"{agent.mean_reward:.3f}"
+    return f"{agent.mean_reward:.3f} ± {agent.standard_error:.3f}"
 
 
 def agent_cells(agent: AgentSummary) -> tuple[str, ...]:
-    """Return an agent's row, in the order of `COLUMNS`."""
-    unscored = agent.masked + agent.unscored + agent.failed + agent.missing
+    """Return an agent's row, in the order of `COLUMNS`; tasks are the mean's n."""
+    tasks = str(agent.num_scored_tasks)
+    if agent.num_scored_tasks < agent.num_tasks:
+        tasks += f" of {agent.num_tasks}"
     return (
         agent.agent,
-        str(agent.num_tasks),
         f"{agent.collected}/{agent.planned}",
         str(agent.scored),
         mean_with_error(agent),
+        tasks,
         str(agent.never_pass),
         str(agent.sometimes_pass),
         str(agent.always_pass),
-        str(unscored),
     )
 
 
@@ -108,7 +122,7 @@ def markdown(summary: RunSummary) -> str:
     lines = [f"# {headline(summary)}", ""]
     lines += [f"- {finding}" for finding in findings(summary)]
     lines += ["", *_table(COLUMNS, [agent_cells(agent) for agent in summary.agents])]
-    lines += ["", "Files:", ""]
+    lines += ["", f"*{LEGEND}*", "", "Files:", ""]
     lines += [f"- `{path}`" for path in summary.files]
     return "\n".join(lines) + "\n"
 

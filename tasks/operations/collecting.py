@@ -165,7 +165,8 @@ async def collect_shard(
         )
         if shard.owed:
             await window.run(shard.owed_rows(), -(-options.concurrency // shard.count))
-    observe(progress, None)
+    if not shard.owed:
+        observe(progress, None)
     return ShardSummary(
         path=str(shard.own.rollouts),
         shard_index=shard.index,

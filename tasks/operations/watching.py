@@ -1,8 +1,36 @@
-"""Who watches a collection in this process, besides Prefect: a terminal, or nobody."""
+"""Who watches a run in this process, besides Prefect: a terminal, or nobody."""
 
 from contextvars import ContextVar
+from typing import Protocol
 
-from tasks.operations.collecting import Observer, silent
+from tasks.core.progress import Progress
 
-watcher: ContextVar[Observer] = ContextVar("watcher", default=silent)
+
+class Watcher(Protocol):
+    """Hears of a run; it must return quickly and never raise."""
+
+    def say(self, message: str) -> None:
+        """Take a sentence about a step that ended."""
+
+    def warn(self, message: str) -> None:
+        """Take a sentence that a person should know."""
+
+    def watch(self, progress: Progress) -> None:
+        """Take the present numbers of a collection."""
+
+
+class Nobody:
+    """Watches nothing."""
+
+    def say(self, message: str) -> None:
+        """Ignore it."""
+
+    def warn(self, message: str) -> None:
+        """Ignore it."""
+
+    def watch(self, progress: Progress) -> None:
+        """Ignore it."""
+
+
+watcher: ContextVar[Watcher] = ContextVar("watcher", default=Nobody())  # noqa: B039
 """Set by the command line before it runs the flow; inherited by the flow's steps."""

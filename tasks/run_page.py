@@ -1,4 +1,4 @@
-"""Progress of a shard on the run's page, in the log, and to whoever else watches.
+"""What a run tells: its page and its log in Prefect, and whoever watches the process.
 
 Prefect's server may be slow or away: reports are made beside the collection, at most
 every few seconds, each with a time limit, and one that fails is dropped.
@@ -22,7 +22,19 @@ from tasks.operations.watching import watcher
 
 REPORT_SECONDS = 5.0
 _LIMIT_SECONDS = 10.0
-_MAX_NOTES = 20
+_MAX_NOTES = 10
+
+
+def tell(message: str) -> None:
+    """Say one sentence in the run's log, and to the process's watcher."""
+    get_run_logger().info(message)
+    watcher.get().say(message)
+
+
+def tell_warning(message: str) -> None:
+    """Say what a person should know."""
+    get_run_logger().warning(message)
+    watcher.get().warn(message)
 
 
 class _Latest:
@@ -38,18 +50,18 @@ async def progress_observer(key: str) -> AsyncIterator[Observer]:
     """Yield an observer that reports to Prefect and to the process's watcher."""
     latest = _Latest()
     logger = get_run_logger()
-    watch = watcher.get()
+    watch = watcher.get().watch
 
     def observe(progress: Progress, note: str | None) -> None:
         latest.progress = progress
-        watch(progress, note)
+        watch(progress)
         if note is None:
             return
         latest.num_notes += 1
         if latest.num_notes <= _MAX_NOTES:
-            logger.warning(note)
+            tell_warning(note)
         if latest.num_notes == _MAX_NOTES:
-            logger.warning("further notes of this shard are in its files only")
+            tell_warning("further notes of this shard are in its files only")
 
     reporting = asyncio.create_task(_report_for_ever(key, latest))
     try:
