@@ -30,6 +30,7 @@ app = App(
     exit_on_error=False,
     print_error=False,
     help_on_error=False,
+    suppress_keyboard_interrupt=False,
 )
 for name, path, says in (
     ("demo", "run", "Profile the embedded environment: no Gym, no model needed."),

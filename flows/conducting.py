@@ -6,9 +6,6 @@ from typing import NamedTuple
 from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.reward_profiling import reward_profiling
-from tasks.core.errors import (
-    RewardProfilingError,
-)
 from tasks.core.models import RunSummary
 from tasks.operations.stopping import exit_code_of_signal
 
@@ -22,11 +19,7 @@ class Ended(NamedTuple):
 
 
 async def conduct(params: RewardProfilingParams) -> Ended:
-    """Run the flow to its end.
-
-    Raises:
-        RewardProfilingError: as the flow raised it.
-    """
+    """Run the flow to its end; what the flow raised is raised again."""
     try:
         state = await reward_profiling(params, return_state=True)
     except asyncio.CancelledError:
@@ -38,6 +31,6 @@ async def conduct(params: RewardProfilingParams) -> Ended:
     if isinstance(result, RunSummary):
         code = ExitCode.PARTIAL if result.is_partial else ExitCode.WHOLE
         return Ended(code, result)
-    if isinstance(result, RewardProfilingError):
-        raise result
+    if isinstance(result, Exception):
+        raise result  # with its own traceback; main tells ours from a defect
     return Ended(ExitCode.FAILED, None, f"the run ended {state.name}: {state.message}")

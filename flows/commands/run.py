@@ -21,7 +21,7 @@ DEMO_OUTPUT = Path("reward-profiling-demo/rollouts.jsonl")
 _DEMO_REPEATS = 8
 _PREFECT_DEFAULTS = {
     # The command line shows the run itself; Prefect's page has the full log.
-    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "DO_NOT_TRACK": "1",

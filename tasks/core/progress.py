@@ -67,9 +67,10 @@ class Progress:
 
     def rate(self, now: float) -> float | None:
         """Rollouts finished per second over the last few hundred; None at first."""
-        if len(self._finished) < 2:  # noqa: PLR2004 - a rate takes two moments
+        if not self._finished:
             return None
-        elapsed = now - self._finished[0]
+        is_whole_run = len(self._finished) < _WINDOW
+        elapsed = now - (self.started if is_whole_run else self._finished[0])
         return len(self._finished) / elapsed if elapsed > 0 else None
 
     def seconds_left(self, now: float) -> float | None:

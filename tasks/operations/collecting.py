@@ -196,11 +196,14 @@ class _Window:
     """Per server: when it may be asked again, by its own Retry-After."""
 
     async def run(self, rows: Iterator[Row], concurrency: int) -> None:
-        async with gym_client() as client, asyncio.TaskGroup() as group:
-            syncing = group.create_task(self._sync_for_ever())
-            async with asyncio.TaskGroup() as workers:
+        syncing = asyncio.create_task(self._sync_for_ever())
+        try:
+            async with gym_client() as client, asyncio.TaskGroup() as workers:
                 for _ in range(min(concurrency, self.progress.left)):
                     workers.create_task(self._work(client, rows))
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from group
+        finally:
             syncing.cancel()
 
     async def _work(self, client: GymClient, rows: Iterator[Row]) -> None:

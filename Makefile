@@ -1,0 +1,30 @@
+# Two commands for a person: `make demo` and `make test`. Both set everything up first.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test format bench lock
+
+demo: $(READY)
+	@$(BIN)/reward-profiling demo
+
+test: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest
+
+format: $(READY)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+$(READY): requirements.lock pyproject.toml setup-venv.sh
+	@./setup-venv.sh $(VENV)
+	@touch $@
+
+# `uv` is needed for this one alone; the lock holds hashes and names no index.
+lock:
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-index-url --upgrade -o requirements.lock
