@@ -71,21 +71,24 @@ def describe(records: Sequence[Record], columns: Columns) -> dict[str, Any]:
     found: dict[str, dict[str, Number]] = {name: {} for name in STATISTICS}
     for name in columns.names:
         values = [record.metrics.get(name) for record in records]
-        described = describe_column(values, every_int=columns.every_int)
+        described = describe_column(
+            values, whole=name in columns.whole, every_int=columns.every_int
+        )
         for statistic, value in described.items():
             found[statistic][f"{statistic}/{name}"] = value
     return {key: value for by_name in found.values() for key, value in by_name.items()}
 
 
 def describe_column(
-    values: Sequence[Number | None], *, every_int: bool
+    values: Sequence[Number | None], *, whole: bool, every_int: bool
 ) -> dict[str, Number]:
     """Return the statistics of one column; empty when it has no value.
 
     `values[r]` belongs to the r-th record in key order. max and min stay whole
-    numbers only when every column of the run is (`every_int`).
+    numbers only when every column of the run is (`every_int`); `whole` says that this
+    column is.
     """
-    average = moments.mean(values)
+    average = moments.mean(values, whole=whole)
     if average is None:
         return {}
     present = sorted(value for value in values if value is not None)
@@ -96,7 +99,7 @@ def describe_column(
         "min": low if every_int else float(low),
         "median": moments.median(present),
     }
-    deviation = moments.std(values, average)
+    deviation = moments.std(values)
     if deviation is not None:
         found["std"] = deviation
     # Gym drops what is not a number, for instance the spread of sums that overflow.

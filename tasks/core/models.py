@@ -117,6 +117,10 @@ class ServerOptions(Frozen):
     gym_config: tuple[str, ...] = ()
     """Start `gym env start` with these configuration files and stop it at the end."""
 
+    gym_overrides: tuple[str, ...] = ()
+    """More arguments of `gym env start`, as given, such as ++skip_venv_if_present=true.
+    Never put a secret here: arguments can be seen by every process."""
+
     demo: bool = False
     """Use the embedded environment, which needs no Gym."""
 

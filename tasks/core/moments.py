@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 _UNROLL = 8
 _BLOCK = 128
+_BUFFER = 8192
 _INT64_LIMIT = 2**63
 
 
@@ -56,19 +57,29 @@ def _eight_lanes(values: Sequence[float], start: int, count: int) -> float:
     return total
 
 
-def mean(values: Sequence[float | None]) -> float | None:
+def buffered_sum(values: Sequence[float]) -> float:
+    """Add whole numbers as floats in NumPy's order: pairwise per buffer of 8,192."""
+    total = 0.0
+    for start in range(0, len(values), _BUFFER):
+        total += pairwise_sum(values[start : start + _BUFFER])
+    return total
+
+
+def mean(values: Sequence[float | None], *, whole: bool = False) -> float | None:
     """Return the mean of the present values; `None` when there are none.
 
     A missing value adds 0.0 in its place, which decides the order of additions.
+    `whole` says that the column holds whole numbers in every record of the run.
     """
     count = sum(value is not None for value in values)
     if not count:
         return None
-    return pairwise_sum([0.0 if value is None else value for value in values]) / count
+    add = buffered_sum if whole else pairwise_sum
+    return add([0.0 if value is None else value for value in values]) / count
 
 
-def std(values: Sequence[float | None], average: float) -> float | None:
-    """Return the sample standard deviation (ddof 1) about `average`.
+def std(values: Sequence[float | None]) -> float | None:
+    """Return the sample standard deviation (ddof 1) about the mean.
 
     One value among several rows has no deviation (`None`); one row alone has 0.0,
     as Gym writes it. Unknown is not zero, and the insights say so.
@@ -76,6 +87,7 @@ def std(values: Sequence[float | None], average: float) -> float | None:
     count = sum(value is not None for value in values)
     if count < 2:  # noqa: PLR2004 - a deviation takes two values
         return 0.0 if len(values) == 1 and count == 1 else None
+    average = mean(values) or 0.0
     squares = [
         0.0 if value is None else (average - value) * (average - value)
         for value in values

@@ -74,9 +74,10 @@ def _entries_of_label(
             values = [
                 record.metrics[name] for record in members if name in record.metrics
             ]
-            if name not in columns.whole:
+            whole = name in columns.whole
+            if not whole:
                 values = [float(value) for value in values]
-            entry.update(_describe_repeat(name, values))
+            entry.update(_describe_repeat(name, values, whole=whole))
         entries.append(entry)
     return entries
 
@@ -90,10 +91,12 @@ def _as_number(index: int | str) -> int:
         ) from error
 
 
-def _describe_repeat(name: str, values: Sequence[Number]) -> dict[str, float]:
+def _describe_repeat(
+    name: str, values: Sequence[Number], *, whole: bool
+) -> dict[str, float]:
     if not values:
         return {}
-    average, deviation, error = _mean_std_error(values)
+    average, deviation, error = _mean_std_error(values, whole=whole)
     ordered = sorted(values)
     described = {
         f"mean/{name}": average,
@@ -111,11 +114,13 @@ def _describe_repeat(name: str, values: Sequence[Number]) -> dict[str, float]:
     return described
 
 
-def _mean_std_error(values: Sequence[Number]) -> tuple[float, float, float]:
-    average = moments.mean(values)
+def _mean_std_error(
+    values: Sequence[Number], *, whole: bool
+) -> tuple[float, float, float]:
+    average = moments.mean(values, whole=whole)
     if average is None:
         raise ValueError("no values have no mean")
-    deviation = moments.std(values, average) or 0.0
+    deviation = moments.std(values) or 0.0
     return average, deviation, deviation / math.sqrt(len(values))
 
 
@@ -176,7 +181,7 @@ def _describe_across(
     ]
     if not values:
         return {}
-    average, deviation, error = _mean_std_error(values)
+    average, deviation, error = _mean_std_error(values, whole=False)
     ordered = sorted(values)
     described = {
         f"mean_across_repeats/{name}": average,

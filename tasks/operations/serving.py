@@ -62,7 +62,7 @@ async def _gym_servers(options: ServerOptions, log: Path) -> AsyncIterator[str]:
         command += ["--model-url", options.model_url]
     if options.model is not None:
         command += ["--model", options.model]
-    command.append(f"++head_server.port={port}")
+    command += [f"++head_server.port={port}", *options.gym_overrides]
     async with guarded_command(command, log) as guardian:
         ready = asyncio.create_task(_until_ready(url, options.start_timeout_seconds))
         ended = asyncio.create_task(guardian.wait())
