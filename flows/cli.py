@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError, Parameter
 from pydantic import ValidationError
 
 from flows.exit_codes import ExitCode
-from flows.terminal import complain, option_faults
+from flows.terminal import STOPPED, complain, option_faults
 from tasks.core.errors import (
     ConfigError,
     OutputLockedError,
@@ -21,12 +21,24 @@ from tasks.core.errors import (
 
 _REFUSED = (ConfigError, RecordError, OutputLockedError)
 
+
+def _default_shown(value: object) -> str | None:
+    """Return a default as the help shows it; none where nothing is the default."""
+    return None if value in (None, False, (), {}) else str(value)
+
+
 app = App(
     name="reward-profiling",
     help="Profile the rewards of NeMo Gym environments: repeated rollouts of every"
     " task, collected so that nothing is lost.",
     version=lambda: version("gym-reward-profiling"),
-    default_parameter=Parameter(json_dict=True, json_list=True, negative=()),
+    default_parameter=Parameter(
+        json_dict=True,
+        json_list=True,
+        negative=(),
+        consume_multiple=True,
+        show_default=_default_shown,
+    ),
     exit_on_error=False,
     print_error=False,
     help_on_error=False,
@@ -64,6 +76,6 @@ def run(arguments: list[str]) -> int:
         complain(str(error))
         return ExitCode.FAILED
     except KeyboardInterrupt:
-        complain("interrupted; run the same command again to do the rest")
+        complain(STOPPED)
         return ExitCode.INTERRUPTED
     return ExitCode.REFUSED

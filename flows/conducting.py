@@ -6,6 +6,7 @@ from typing import NamedTuple
 from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.reward_profiling import reward_profiling
+from flows.terminal import STOPPED
 from tasks.core.models import RunSummary
 from tasks.operations.stopping import exit_code_of_signal
 
@@ -26,11 +27,18 @@ async def conduct(params: RewardProfilingParams) -> Ended:
         code = exit_code_of_signal()
         if code is None:
             raise
-        return Ended(code, None, "stopped; run the same command again to do the rest")
+        return Ended(code, None, STOPPED)
     result = await state.aresult(raise_on_failure=False)
     if isinstance(result, RunSummary):
-        code = ExitCode.PARTIAL if result.is_partial else ExitCode.WHOLE
-        return Ended(code, result)
+        return Ended(_code(result), result)
     if isinstance(result, Exception):
         raise result  # with its own traceback; main tells ours from a defect
     return Ended(ExitCode.FAILED, None, f"the run ended {state.name}: {state.message}")
+
+
+def _code(summary: RunSummary) -> int:
+    if (code := exit_code_of_signal()) is not None:
+        return code
+    if summary.is_failed:
+        return ExitCode.FAILED
+    return ExitCode.PARTIAL if summary.is_partial else ExitCode.WHOLE

@@ -7,17 +7,16 @@ from typing import Any
 from rich.text import Text
 
 from flows.exit_codes import ExitCode
-from flows.terminal import out, table
+from flows.terminal import out, show_table
 from tasks.adapters.jsonl import located, parse_object, read_lines
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.errors import ConfigError
-from tasks.core.ledger import Ledger
 from tasks.core.records import rollout_key
+from tasks.operations.collecting import read_ledger
 
 _SHOWN_PROFILES = 10
 _UNKNOWN = "unknown"
-_PROMPT_CHARACTERS = 48
 
 
 def show_output(files: RunFiles) -> int:
@@ -37,7 +36,7 @@ def show_output(files: RunFiles) -> int:
     if not present:
         raise ConfigError(f"nothing was written for {files.rollouts} yet")
     rows = [(path.name, _count(path), _size(path)) for path in present]
-    out.print(table(("file", "lines", "size"), rows))
+    show_table(("file", "lines", "size"), rows)
     is_partial = _show_completion(files)
     _show_profiles(files.reward_profiling)
     return ExitCode.PARTIAL if is_partial else ExitCode.WHOLE
@@ -59,15 +58,7 @@ def _show_completion(files: RunFiles) -> bool:
     """Print how much of the plan is collected; say whether something is not."""
     if not files.materialized_inputs.exists():
         return False
-    ledger = Ledger()
-    for part in dict.fromkeys([files, *files.shards()]):
-        for path, add in (
-            (part.rollouts, ledger.add_record),
-            (part.failures, ledger.add_failure),
-        ):
-            for line in read_lines(path) if path.exists() else ():
-                with located(path, line.number):
-                    add(parse_object(line.text))
+    ledger = read_ledger(files)
     planned = collected = given_up = 0
     for line in read_lines(files.materialized_inputs):
         with located(files.materialized_inputs, line.number):
@@ -95,11 +86,10 @@ def _show_profiles(path: Path) -> None:
         for line in islice(read_lines(path), _SHOWN_PROFILES + 1)
     ]
     out.print()
-    out.print(
-        table(
-            ("task", "rollouts", "mean", "std", "min", "max", "input"),
-            [_cells(profile) for profile in profiles[:_SHOWN_PROFILES]],
-        )
+    show_table(
+        ("task", "rollouts", "mean", "std", "min", "max", "input"),
+        [_cells(profile) for profile in profiles[:_SHOWN_PROFILES]],
+        last_is_prose=True,
     )
     if len(profiles) > _SHOWN_PROFILES:
         out.print(f"  … the rest is in {path.name}", style="dim")
@@ -128,7 +118,4 @@ def _prompt(sample: dict[str, Any]) -> str:
     if isinstance(given, list):
         texts = [part.get("text", "") for part in given if isinstance(part, dict)]
         given = " ".join(str(text) for text in texts if text)
-    text = " ".join(str(given).split())
-    if len(text) <= _PROMPT_CHARACTERS:
-        return text
-    return text[: _PROMPT_CHARACTERS - 1] + "…"
+    return " ".join(str(given).split())

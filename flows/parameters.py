@@ -57,4 +57,9 @@ class RewardProfilingParams(Frozen):
     def _input_given(self) -> Self:
         if self.input is None and not self.servers.demo:
             raise ValueError("input is required unless the servers are the demo")
+        if self.collect.shard is not None:
+            raise ValueError(
+                "shard is for `collect`, one process a shard, and `merge` at the end;"
+                " a run takes num_shards"
+            )
         return self

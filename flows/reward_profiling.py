@@ -8,53 +8,56 @@ import asyncio
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Failed
+from prefect.states import Completed, Failed
 
 from flows.parameters import RewardProfilingParams
 from flows.run_name import run_name
-from tasks.adapters.journal import output_lock
+from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.aggregate_metrics import aggregate_metrics
 from tasks.collect_shard import collect_shard
-from tasks.core.models import RunSummary
+from tasks.core.models import RunSummary, ShardSummary
 from tasks.core.reporting import headline
 from tasks.materialize_inputs import materialize_inputs
 from tasks.merge_shards import merge_shards
 from tasks.operations.materializing import check_input
 from tasks.operations.serving import serving
+from tasks.operations.settling import owes_nothing
 from tasks.operations.stopping import stop_on_signals
 from tasks.profile_rewards import profile_rewards
 from tasks.publish_profile import publish_profile
+from tasks.run_page import tell
 from tasks.start_servers import start_servers
 
 
 @flow(name="reward-profiling", flow_run_name=run_name)
-async def reward_profiling(
-    params: RewardProfilingParams,
-) -> RunSummary | State[RunSummary]:
+async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     """Profile the rewards of a task file on NeMo Gym environments."""
     files = RunFiles(params.output)
-    check_input(params.input_path, params.plan)  # before anything starts
+    checked = check_input(params.input_path, params.plan)  # before anything starts
 
+    shards: list[ShardSummary] = []
     with stop_on_signals(), output_lock(files.lock):
-        async with serving(params.servers, files.server_log) as head_url:
-            servers = await start_servers(
-                head_url, params.servers.start_timeout_seconds
-            )
-            await materialize_inputs(
-                params.input_path, params.output, params.plan, servers
-            )
-            shards = await asyncio.gather(
-                *(
-                    collect_shard(params.output, index, params.collect, servers)
-                    for index in range(params.collect.num_shards)
+        if owes_nothing(checked, files, params.collect):
+            tell("nothing to do: every planned rollout is collected or given up")
+        else:
+            async with serving(params.servers, files.server_log) as head_url:
+                servers = await start_servers(head_url, params.servers.start_timeout)
+                await materialize_inputs(
+                    params.input_path, params.output, params.plan, servers
                 )
-            )
-            await merge_shards(params.output, shards)
-            await aggregate_metrics(params.output, servers)
-        summary = await profile_rewards(params.output, params.profile)
+                shards = await asyncio.gather(
+                    *(
+                        collect_shard(params.output, index, params.collect, servers)
+                        for index in range(params.collect.num_shards)
+                    )
+                )
+                await merge_shards(params.output, shards)
+                await aggregate_metrics(params.output, servers)
+        summary = await profile_rewards(params.output, params.profile, shards)
 
     await publish_profile(summary)
+    said = headline(summary)
     if summary.is_partial:
-        return Failed(name="Partial", message=headline(summary), data=summary)
-    return summary
+        return Failed(name="Partial", message=said, data=summary)
+    return Completed(message=said, data=summary)

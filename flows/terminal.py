@@ -1,19 +1,21 @@
 """What a person sees in a terminal: tables, a progress bar, errors in plain words."""
 
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
-from rich.table import Table
 from rich.text import Text
 
 from tasks.core.models import RunSummary
-from tasks.core.progress import Progress
+from tasks.core.progress import AgentProgress, Progress
 from tasks.core.reporting import (
     COLUMNS,
     LEGEND,
@@ -23,12 +25,16 @@ from tasks.core.reporting import (
     headline,
     mean_so_far,
     progress_line,
+    running_mean,
 )
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
+STOPPED = "stopped; run the same command again to do the rest"
+
 _PLAIN_SECONDS = 5.0
+_BAR_WIDTH = 14
 
 
 def complain(message: str) -> None:
@@ -43,18 +49,31 @@ def warn(message: str) -> None:
 
 def option_faults(error: ValidationError) -> str:
     """Say in a line each which options are wrong, as they are written on the line."""
-    faults = dict.fromkeys(
-        f"{_option(fault['loc'])}{fault['msg'].removeprefix('Value error, ')}"
-        + _given(fault["input"])
-        for fault in error.errors(include_url=False)
+    faults = error.errors(include_url=False)
+    deepest: dict[str, int] = {}
+    for fault in faults:
+        option = _option(fault["loc"])
+        deepest[option] = max(deepest.get(option, 0), len(fault["loc"]))
+    # Of an option with alternatives, those that fit best so far say what is wrong.
+    said = (
+        f"{_option(fault['loc'])}{_reason(fault)}{_given(fault['input'])}"
+        for fault in faults
+        if len(fault["loc"]) == deepest[_option(fault["loc"])]
     )
-    return "\n".join(faults)
+    return "\n".join(dict.fromkeys(said))
 
 
 def _option(location: tuple[int | str, ...]) -> str:
     names = [part for part in location if isinstance(part, str) and part.isidentifier()]
     fields = [name for name in names if name not in _GROUPS]
     return f"--{fields[0].replace('_', '-')}: " if fields else ""
+
+
+def _reason(fault: ErrorDetails) -> str:
+    if fault["type"] == "missing" and fault["loc"][-1:] == ("servers",):
+        return "give one of --head-url, --gym-config and --demo"
+    reason = fault["msg"].removeprefix("Value error, ")
+    return reason.replace("a valid dictionary", "a JSON object")
 
 
 _GROUPS = frozenset({"servers", "plan", "collect", "profile", "params"})
@@ -71,21 +90,43 @@ def show_summary(summary: RunSummary) -> None:
     for finding in findings(summary):
         out.print(Text(f"  ! {finding}", style="yellow"))
     out.print()
-    out.print(table(COLUMNS, [agent_cells(agent) for agent in summary.agents]))
-    out.print(Text(f" {LEGEND}", style="dim"))
+    show_table(COLUMNS, [agent_cells(agent) for agent in summary.agents])
+    for line in textwrap.wrap(LEGEND, out.width - 2):
+        out.print(Text(f" {line}", style="dim"))
     out.print()
     for path in summary.files:
         out.print(Text(f"  {path}", style="dim"))
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Return a table without frames, numbers to the right."""
-    shown = Table(box=None, pad_edge=True, header_style="bold", show_edge=False)
-    for index, name in enumerate(head):
-        shown.add_column(name, justify="left" if index == 0 else "right")
-    for row in rows:
-        shown.add_row(*(Text(cell) for cell in row))
-    return shown
+def show_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, last_is_prose: bool = False
+) -> None:
+    """Print a table without frames: names to the left, numbers to the right.
+
+    Nothing is cut, except prose in the last column, which takes what is left of the
+    terminal's width.
+    """
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    if last_is_prose:
+        widths[-1] = len(head[-1])
+    # Two spaces between columns where there is room for them, else one.
+    gap = " " * (2 if sum(widths) + 2 * len(widths) <= out.width else 1)
+    left = out.width - sum(widths[:-1]) - len(gap) * len(widths)
+    for line in (head, *rows):
+        cells = [
+            text.ljust(width) if index == 0 else text.rjust(width)
+            for index, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        if last_is_prose:
+            cells[-1] = _cut(line[-1], left)
+        text = "".join(gap + cell for cell in cells)
+        out.print(Text(text, style="bold" if line is head else ""))
+
+
+def _cut(text: str, width: int) -> str:
+    if cell_len(text) <= width:
+        return text
+    return chop_cells(text, max(width - 1, 1))[0] + "…"
 
 
 class _Shard(NamedTuple):
@@ -108,8 +149,8 @@ class Live:
             yield
             return
         with Bars(
-            TextColumn("  collect"),
-            BarColumn(bar_width=24),
+            TextColumn(" "),
+            BarColumn(bar_width=_BAR_WIDTH),
             TextColumn("{task.description}"),
             console=err,
         ) as self._bars:
@@ -132,14 +173,13 @@ class Live:
                 self._told = now
                 err.print(f"  {progress_line(progress, now)}")
             return
+        said = _numbers(progress, now)
         shard = self._shards.get(id(progress))
         if shard is None:
-            bar = self._bars.add_task("", total=max(progress.planned, 1))
+            bar = self._bars.add_task(said, total=max(progress.planned, 1))
             # Holding the progress keeps its id from being used again.
             shard = self._shards[id(progress)] = _Shard(bar, progress)
-        self._bars.update(
-            shard.bar, completed=progress.done, description=_numbers(progress, now)
-        )
+        self._bars.update(shard.bar, completed=progress.done, description=said)
 
     def observe(self, progress: Progress, note: str | None) -> None:
         """Take numbers and a note, where no flow is between."""
@@ -152,8 +192,20 @@ def _numbers(progress: Progress, now: float) -> str:
     parts = [f"{progress.done}/{progress.planned}", mean_so_far(progress)]
     if progress.failed:
         parts.append(f"{progress.failed} failed")
+    if progress.waiting:
+        parts.append(f"{progress.waiting} waiting")
     left = progress.seconds_left(now)
     if progress.left and left is not None:
         parts.append(f"{progress.rate(now):.3g}/s")
         parts.append(f"{duration(left)} left")
-    return " · ".join(parts)
+    lines = [" · ".join(parts)]
+    if len(progress.agents) > 1:
+        lines += [_agent_line(name, a) for name, a in sorted(progress.agents.items())]
+    return "\n".join(lines)
+
+
+def _agent_line(name: str, agent: AgentProgress) -> str:
+    said = f"{name} {agent.done}/{agent.planned}"
+    mean = running_mean(agent.rewards)
+    down = " · its server does not answer" if agent.is_down else ""
+    return f"{said} · {mean}{down}" if mean else f"{said}{down}"

@@ -16,7 +16,9 @@ from tasks.run_page import tell, tell_warning
 
 
 @task(
-    name="materialize-inputs", task_run_name="plan {input_path}", cache_policy=NO_CACHE
+    name="materialize-inputs",
+    task_run_name="plan {input_path.name}",
+    cache_policy=NO_CACHE,
 )
 async def materialize_inputs(
     input_path: Path, output: Path, options: PlanOptions, servers: ReadyServers

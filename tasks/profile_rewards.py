@@ -7,15 +7,19 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import ProfileOptions, RunSummary
+from tasks.core.models import ProfileOptions, RunSummary, ShardSummary
+from tasks.core.summary import with_stops
 from tasks.operations.profiling_run import profile_output
 
 
 @task(name="profile-rewards", task_run_name="profile", cache_policy=NO_CACHE)
-async def profile_rewards(output: Path, options: ProfileOptions) -> RunSummary:
+async def profile_rewards(
+    output: Path, options: ProfileOptions, shards: list[ShardSummary]
+) -> RunSummary:
     """Profile what was collected, whole or not, and say how much of it there is.
 
     Raises:
         RecordError: plan and records contradict each other.
     """
-    return await asyncio.to_thread(profile_output, RunFiles(output), options)
+    summary = await asyncio.to_thread(profile_output, RunFiles(output), options)
+    return with_stops(summary, shards)

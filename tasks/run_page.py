@@ -17,8 +17,8 @@ from prefect.exceptions import PrefectException
 
 from tasks.core.progress import Progress
 from tasks.core.reporting import progress_line
-from tasks.operations.collecting import Observer
 from tasks.operations.watching import watcher
+from tasks.operations.window import Observer
 
 REPORT_SECONDS = 5.0
 _LIMIT_SECONDS = 10.0

@@ -5,25 +5,26 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from flows.exit_codes import ExitCode
-from flows.terminal import Live, err, out
-from tasks.adapters.journal import output_lock
+from flows.terminal import STOPPED, Live, complain, err, out
+from tasks.adapters.output_lock import collection_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import CollectOptions, ShardSummary
-from tasks.operations.collecting import collect_shard, open_shard
+from tasks.operations.collecting import collect_shard, nothing_owed, open_shard
 from tasks.operations.merging import merge_shards
 from tasks.operations.serving import wait_until_ready
-from tasks.operations.stopping import stop_on_signals
+from tasks.operations.stopping import exit_code_of_signal, stop_on_signals
 
 _COLLECT = CollectOptions()
-_READY_SECONDS = 600.0
 
 
 def collect(
     *,
     output: Path,
     head_url: str,
+    start_timeout: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0,
     options: Annotated[CollectOptions, Parameter(name="*")] = _COLLECT,
 ) -> int:
     """Collect what a plan still owes, from running servers.
@@ -31,30 +32,54 @@ def collect(
     Args:
         output: The rollouts file; its plan lies beside it.
         head_url: Head server of the running servers, such as http://127.0.0.1:11000.
+        start_timeout: Seconds until every server must be ready.
         options: How owed rollouts are collected.
     """
     files = RunFiles(output)
-    with output_lock(files.lock):
-        shards = asyncio.run(_collect(files, head_url.rstrip("/"), options))
-    planned = sum(shard.planned for shard in shards)
-    missing = sum(shard.missing for shard in shards)
-    out.print(f"{planned - missing} of {planned} rollouts collected")
-    out.print(f"  {output}", style="dim")
-    return ExitCode.PARTIAL if missing else ExitCode.WHOLE
+    with collection_lock(files, options):
+        collecting = _collect(files, head_url.rstrip("/"), start_timeout, options)
+        try:
+            shards = asyncio.run(collecting)
+        except asyncio.CancelledError:
+            code = exit_code_of_signal()
+            if code is None:
+                raise
+            complain(STOPPED)
+            return code
+    return _show(files, shards)
 
 
 async def _collect(
-    files: RunFiles, head_url: str, options: CollectOptions
+    files: RunFiles, head_url: str, seconds: float, options: CollectOptions
 ) -> list[ShardSummary]:
-    count = options.num_shards
     with stop_on_signals():
-        opened = [open_shard(files, i, count, options) for i in range(count)]
-        servers = await wait_until_ready(head_url, _READY_SECONDS, err.print)
-        err.print(f"at most {options.concurrency} rollouts in flight", style="dim")
-        live = Live()
-        with live.showing():
-            shards = await asyncio.gather(
-                *(collect_shard(s, servers, options, live.observe) for s in opened)
-            )
-        merge_shards(files)
-    return shards
+        opened = [open_shard(files, i, n, options) for i, n in options.shards()]
+        if not any(shard.owed for shard in opened):
+            err.print("nothing to do: every planned rollout is collected or given up")
+            shards = [nothing_owed(shard) for shard in opened]
+        else:
+            servers = await wait_until_ready(head_url, seconds, err.print)
+            err.print(f"at most {options.concurrency} rollouts in flight", style="dim")
+            live = Live()
+            with live.showing():
+                shards = await asyncio.gather(
+                    *(collect_shard(s, servers, options, live.observe) for s in opened)
+                )
+        if options.shard is None:
+            merge_shards(files)
+    return list(shards)
+
+
+def _show(files: RunFiles, shards: list[ShardSummary]) -> int:
+    planned = sum(shard.planned for shard in shards)
+    missing = sum(shard.missing for shard in shards)
+    out.print(f"{planned - missing} of {planned} rollouts collected")
+    path = shards[0].path if len(shards) == 1 else files.rollouts
+    out.print(f"  {path}", style="dim")
+    for reason in dict.fromkeys(shard.stopped for shard in shards if shard.stopped):
+        complain(reason)
+    if (code := exit_code_of_signal()) is not None:
+        return code
+    if any(shard.is_failed for shard in shards):
+        return ExitCode.FAILED
+    return ExitCode.PARTIAL if missing else ExitCode.WHOLE

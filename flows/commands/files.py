@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from flows.exit_codes import ExitCode
 from flows.inspection import show_output
 from flows.terminal import out, show_summary, warn
-from tasks.adapters.journal import output_lock
+from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ConfigError
 from tasks.core.models import PlanOptions, ProfileOptions
@@ -36,11 +36,7 @@ def materialize(
         prompt_config: A prompt template; not supported yet.
         plan: How task rows become planned rollouts.
     """
-    if prompt_config is not None:
-        raise ConfigError(
-            "--prompt-config is not supported yet; put the prompt into each row's"
-            " responses_create_params.input"
-        )
+    refuse_prompt_config(prompt_config)
     files = RunFiles(output)
     checked = check_input(input, plan)
     with output_lock(files.lock):
@@ -50,6 +46,19 @@ def materialize(
     out.print(planned(summary))
     out.print(f"  {summary.path}", style="dim")
     return ExitCode.WHOLE
+
+
+def refuse_prompt_config(path: Path | None) -> None:
+    """Refuse a prompt template.
+
+    Raises:
+        ConfigError: one was given.
+    """
+    if path is not None:
+        raise ConfigError(
+            "--prompt-config is not supported yet; put the prompt into each row's"
+            " responses_create_params.input"
+        )
 
 
 def profile(

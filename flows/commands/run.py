@@ -9,6 +9,7 @@ from typing import Annotated, Never
 
 from cyclopts import Parameter
 
+from flows.commands.files import refuse_prompt_config
 from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.terminal import Live, complain, err, show_summary
@@ -28,12 +29,18 @@ _PREFECT_DEFAULTS = {
 }
 
 
-def run(params: Annotated[RewardProfilingParams, Parameter(name="*")]) -> int:
+def run(
+    *,
+    params: Annotated[RewardProfilingParams, Parameter(name="*")],
+    prompt_config: Path | None = None,
+) -> int:
     """Plan, collect and profile; the same command again does only the rest.
 
     Args:
         params: What to profile.
+        prompt_config: A prompt template; not supported yet.
     """
+    refuse_prompt_config(prompt_config)
     RunFiles(params.output)
     check_input(params.input_path, params.plan)  # before Prefect takes its seconds
     return _run_flow(params)
@@ -58,7 +65,7 @@ def demo(
         model: Name of the model at that endpoint.
     """
     return run(
-        RewardProfilingParams(
+        params=RewardProfilingParams(
             output=output or _unused(DEMO_OUTPUT),
             servers=ServerOptions(demo=True, model_url=model_url, model=model),
             plan=PlanOptions(num_repeats=num_repeats),

@@ -15,10 +15,13 @@ from pathlib import Path
 
 import orjson
 
+from tasks.adapters import guardian
 from tasks.core.errors import ServersNotReadyError
 
 _START_SECONDS = 30.0
-_STOP_SECONDS = 20.0
+_STOP_SECONDS = 5.0
+GRACE_SECONDS = 15.0
+_PACKAGES = Path(__file__).resolve().parents[2]
 _SHOWN_LINES = 20
 
 
@@ -30,10 +33,12 @@ async def embedded_environment(arguments: Sequence[str] = ()) -> AsyncIterator[s
         ServersNotReadyError: it did not start; shows what it printed.
     """
     with tempfile.TemporaryFile() as errors:
+        # -P, since a folder or file called tasks may lie in the working directory; a
+        # session of its own, since a terminal's Ctrl-C is for its owner alone.
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tasks.demo", "--watch-stdin", *arguments,
+            sys.executable, "-P", "-m", "tasks.demo", "--watch-stdin", *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            stderr=errors,
+            stderr=errors, start_new_session=True, env=_environment(),
         )  # fmt: skip
         try:
             url = await _announced_url(child)
@@ -45,7 +50,13 @@ async def embedded_environment(arguments: Sequence[str] = ()) -> AsyncIterator[s
                 )
             yield url
         finally:
-            await _let_go(child)
+            await _let_go(child, _STOP_SECONDS)
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment, in which our own packages are found first."""
+    paths = (str(_PACKAGES), os.environ.get("PYTHONPATH"))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 async def _announced_url(child: asyncio.subprocess.Process) -> str | None:
@@ -55,40 +66,53 @@ async def _announced_url(child: asyncio.subprocess.Process) -> str | None:
         async with asyncio.timeout(_START_SECONDS):
             line = await child.stdout.readline()
         return str(orjson.loads(line)["url"])
-    except (TimeoutError, orjson.JSONDecodeError, KeyError):
+    except (TimeoutError, ValueError, KeyError, TypeError):
         return None
 
 
 @asynccontextmanager
 async def guarded_command(
-    command: Sequence[str], log: Path
+    command: Sequence[str], log: Path, *, grace_seconds: float = GRACE_SECONDS
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run a command in a session of its own, its output in `log`; stop it at the end.
 
-    Yields the guardian's process, which ends when the command ends.
+    It is interrupted, and killed with all that it started after `grace_seconds`.
+    Yields the guardian's process, which ends when the command ends, with its exit code.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tasks.adapters.guardian", str(log), *command,
+        sys.executable, "-I", guardian.__file__, str(grace_seconds), str(log), *command,
         stdin=asyncio.subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:
         yield child
     finally:
-        await _let_go(child)
+        await _let_go(child, grace_seconds + _STOP_SECONDS)
 
 
-async def _let_go(child: asyncio.subprocess.Process) -> None:
-    """Close the child's standard input and wait until it is gone."""
+async def _let_go(child: asyncio.subprocess.Process, seconds: float) -> None:
+    """Close the child's standard input and wait until it is gone.
+
+    A cancellation does not cut the wait short: what was started would stay behind.
+    """
     if child.stdin is not None:
         child.stdin.close()
+    gone = asyncio.create_task(_gone(child, seconds))
     try:
-        async with asyncio.timeout(_STOP_SECONDS):
+        await asyncio.shield(gone)
+    except asyncio.CancelledError:
+        await gone
+        raise
+
+
+async def _gone(child: asyncio.subprocess.Process, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
             await child.wait()
-    except (TimeoutError, asyncio.CancelledError):
+    except TimeoutError:
         with suppress(ProcessLookupError):
             child.kill()
-        raise
+        await child.wait()
 
 
 def free_port() -> int:

@@ -1,49 +1,67 @@
-"""Runs a command that must not outlive its owner: `python -m tasks.adapters.guardian`.
+"""Runs a command that must not outlive its owner: `python guardian.py`.
 
 The owner holds the other end of standard input. When it closes, because the owner is
-done or because it was killed, the command's whole session is stopped: an interrupt,
-a grace, then a kill. Only the standard library is imported, so that it starts at once.
+done or because it was killed, the command and all that it started are stopped: an
+interrupt, a grace, then a kill. Only the standard library is imported, so that it
+starts at once, and from its file, wherever the owner's working directory is.
 """
 
+import ctypes
 import os
 import select
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
-GRACE_SECONDS = 15.0
+_ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
+_NOT_FOUND, _NOT_STARTED, _SIGNALLED = 127, 126, 128
 _POLL_SECONDS = 0.1
 
 
 def main(arguments: list[str]) -> int:
-    """Run `LOG COMMAND…` until it ends or standard input closes.
+    """Run `GRACE LOG COMMAND…` until it ends or standard input closes.
 
-    The command's output goes to the file LOG. Returns the command's exit code, or 0
-    when it was stopped because the owner let go.
+    The command has GRACE seconds to end after its interrupt; its output goes to the
+    file LOG. Returns the command's exit code, as a shell gives it, or 0 when it was
+    stopped because the owner let go.
     """
-    log, *command = arguments
+    grace, log, *command = arguments
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Only the owner's end of standard input decides; a terminal's Ctrl-C reaches
         # the owner, which closes it in good order.
         signal.signal(ignored, signal.SIG_IGN)
+    _adopt_orphans()
     with Path(log).open("ab") as output:
-        child = subprocess.Popen(  # noqa: S603 - the user's own command
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            restore_signals=True,
-            preexec_fn=_default_signals,  # noqa: PLW1509 - no threads are running
-        )
+        try:
+            child = _started(command, output)
+        except OSError as error:
+            output.write(f"{command[0]} cannot be run: {error.strerror}\n".encode())
+            is_absent = isinstance(error, FileNotFoundError)
+            return _NOT_FOUND if is_absent else _NOT_STARTED
     while child.poll() is None:
         if _owner_let_go(_POLL_SECONDS):
-            _stop(child)
+            _stop(child, float(grace))
             return 0
-    _kill_session(child.pid)
-    return child.returncode
+        _reap_orphans(child.pid)
+    _kill_descendants()
+    code = child.returncode
+    return code if code >= 0 else _SIGNALLED - code
+
+
+def _started(command: list[str], output: IO[bytes]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603 - the user's own command
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        restore_signals=True,
+        preexec_fn=_default_signals,  # noqa: PLW1509 - no threads are running
+    )
 
 
 def _default_signals() -> None:
@@ -56,34 +74,58 @@ def _owner_let_go(seconds: float) -> bool:
     return bool(readable) and not os.read(0, 4096)
 
 
-def _stop(child: "subprocess.Popen[bytes]") -> None:
+def _stop(child: "subprocess.Popen[bytes]", grace_seconds: float) -> None:
     child.send_signal(signal.SIGINT)
-    deadline = time.monotonic() + GRACE_SECONDS
+    deadline = time.monotonic() + grace_seconds
     while child.poll() is None and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-    _kill_session(child.pid)
+    _kill_descendants()
     child.wait()
 
 
-def _kill_session(leader: int) -> None:
-    """Kill every process of the command's session, whoever started it."""
-    for pid in _session(leader):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+def _adopt_orphans() -> None:
+    """Become the parent of what the command's processes leave behind.
+
+    So a process is found whatever session it put itself into. Where there is no such
+    call, orphans of other sessions are not found.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
 
 
-def _session(leader: int) -> list[int]:
-    members = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        pid = int(entry.name)
-        try:
-            if os.getsid(pid) == leader:
-                members.append(pid)
-        except (ProcessLookupError, PermissionError):
-            continue
-    return members
+def _reap_orphans(command: int) -> None:
+    """Take note of adopted processes that ended; the command's own end is not taken."""
+    with suppress(ChildProcessError):
+        while True:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None or ended.si_pid == command:
+                return
+            os.waitpid(ended.si_pid, 0)
+
+
+def _kill_descendants() -> None:
+    """Kill until a look around finds nobody who was not killed already."""
+    killed: set[int] = set()
+    while found := _descendants(os.getpid()) - killed:
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= found
+
+
+def _descendants(ancestor: int) -> set[int]:
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name before the last parenthesis may hold anything.
+            fields = entry.read_bytes().rpartition(b")")[2].split()
+            parents[int(entry.parent.name)] = int(fields[1])
+    found: set[int] = set()
+    while (
+        more := {pid for pid, of in parents.items() if of in found | {ancestor}} - found
+    ):
+        found |= more
+    return found
 
 
 if __name__ == "__main__":

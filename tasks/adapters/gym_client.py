@@ -4,8 +4,9 @@ Every fault leaves here as one of our errors, sorted by whether asking again can
 (`tasks.core.errors`). Source: `gym-contract.md` §3.1, §3.3, §6.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Never
 
@@ -39,11 +40,29 @@ class GymClient:
     async def is_ready(self, head_url: str) -> bool:
         """Say whether the head server is up and all its servers are ready.
 
+        A head server older than this probe answers 404; it counts as ready.
+
         Raises:
             GymUnavailableError: the head server does not answer.
+            GymRejectedError: what answers, or the URL, is not a head server's.
         """
         reply = await self._send("GET", head_url + wire.READY_PATH)
-        return reply.status_code == httpx.codes.OK
+        if reply.is_server_error or reply.status_code == httpx.codes.NOT_FOUND:
+            return not reply.is_server_error
+        _raise_for_status(reply)
+        return True
+
+    async def probe(self, server_url: str, seconds: float = 10.0) -> None:
+        """Ask a server for a sign of life; any answer is one.
+
+        Raises:
+            GymUnavailableError: none came in time.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self._send("GET", server_url + "/")
+        except TimeoutError as error:
+            raise GymUnavailableError(f"{server_url} gave no answer") from error
 
     async def configuration(self, head_url: str) -> Mapping[str, Any]:
         """Return the merged configuration; it may hold secrets and is never kept.
@@ -54,16 +73,7 @@ class GymClient:
         """
         reply = await self._send("GET", head_url + wire.CONFIG_PATH)
         _raise_for_status(reply)
-        try:
-            config = orjson.loads(reply.content)
-            if isinstance(config, str):
-                config = yaml.load(config, Loader=yaml.CSafeLoader)
-        except (orjson.JSONDecodeError, yaml.YAMLError) as error:
-            # The text itself may hold secrets, so the parser's excerpt is left out.
-            raise ServersNotReadyError(
-                f"{head_url}{wire.CONFIG_PATH} answered with something that is neither"
-                " JSON nor YAML; is this the head server of NeMo Gym?"
-            ) from error.with_traceback(None)
+        config = _configuration(reply.content)
         if not isinstance(config, dict):
             raise ServersNotReadyError(
                 f"{head_url}{wire.CONFIG_PATH} answered without a configuration; is"
@@ -126,6 +136,19 @@ async def gym_client(
         yield GymClient(http)
 
 
+def _configuration(content: bytes) -> object:
+    """Parse JSON, or YAML in a JSON string; None when it is neither.
+
+    The parser's own error shows an excerpt, which may hold secrets: it ends here.
+    """
+    with suppress(ValueError, yaml.YAMLError, RecursionError):
+        config = orjson.loads(content)
+        if not isinstance(config, str):
+            return config
+        return yaml.load(config, Loader=yaml.CSafeLoader)
+    return None
+
+
 def _raise_mapped(error: Exception, url: str) -> Never:
     """Raise our error for httpx's."""
     kind = type(error).__name__
@@ -148,10 +171,14 @@ def _raise_for_status(reply: httpx.Response) -> None:
     if reply.is_success:
         return
     status = reply.status_code
-    text = reply.text
-    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    # JSON is UTF-8; the charset that a header names may not be one of text at all.
+    text = reply.content.decode("utf-8", "replace")
+    shown = text.strip()
+    if len(shown) > _SHOWN_CHARACTERS:
+        shown = shown[:_SHOWN_CHARACTERS] + "…"
     said = f": {shown}" if shown else ", with an empty body"
-    message = f"{reply.request.url} answered {status} {reply.reason_phrase}{said}"
+    reason = f"{status} {reply.reason_phrase}".rstrip()
+    message = f"{reply.request.url} answered {reason}{said}"
     retryable = status in _RETRY_STATUSES or reply.is_server_error
     error: type[GymError] = GymUnavailableError if retryable else GymRejectedError
     raise error(

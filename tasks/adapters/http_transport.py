@@ -5,12 +5,19 @@ the square of what is in flight; here a connection is found in constant time. No
 queues in the pool: how many requests are in flight is the caller's decision. Three
 kinds of fault stay apart, since they decide whether a request may be sent again:
 
-- never sent: `httpx.ConnectError`, `httpx.ConnectTimeout`;
+- never sent: `httpx.ConnectError`, `httpx.ConnectTimeout`, or, for an address that
+  nothing can be sent to, `httpx.UnsupportedProtocol`;
 - sent, and perhaps carried out: `httpx.ReadError`, `httpx.ReadTimeout`,
   `httpx.RemoteProtocolError`, `httpx.WriteError`;
 - answered, but longer than the bound: `ReplyTooLargeError`.
+
+No reply's cookies reach the client, so that every request stands alone.
 """
 
+import asyncio
+import io
+import resource
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -22,6 +29,7 @@ KEEPALIVE_SECONDS = 4.0
 
 MAX_REPLY_BYTES = 256 * 1024 * 1024
 _CHUNK_BYTES = 1 << 18
+_NOT_PASSED = {b"set-cookie", b"set-cookie2"}
 _SINGLE = {b"content-length", b"transfer-encoding", b"host"}
 
 
@@ -35,10 +43,15 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
     def __init__(self, *, max_reply_bytes: int = MAX_REPLY_BYTES) -> None:
         self._max_reply_bytes = max_reply_bytes
         self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def _opened(self) -> aiohttp.ClientSession:
+    async def _opened(self) -> aiohttp.ClientSession:
         # Made at the first request: a session belongs to the loop that runs it.
+        if self._loop is not asyncio.get_running_loop():
+            await self._forget_ended_loop()
         if self._session is None:
+            _allow_many_sockets()
+            self._loop = asyncio.get_running_loop()
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
                     limit=0, keepalive_timeout=KEEPALIVE_SECONDS
@@ -48,6 +61,12 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 trust_env=False,
             )
         return self._session
+
+    async def _forget_ended_loop(self) -> None:
+        left, self._session = self._session, None
+        if left is not None:
+            with suppress(RuntimeError):  # its loop is closed
+                await left.close()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request and read its reply whole.
@@ -62,19 +81,27 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             if name.lower() not in _SINGLE
         ]
         try:
-            async with self._opened().request(
-                request.method,
-                str(request.url),
-                data=content or None,
-                headers=headers,
-                allow_redirects=False,
-                timeout=_timeout(request),
-                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-            ) as reply:
+            session = await self._opened()
+            async with asyncio.timeout(_seconds_to_headers(request)):
+                reply = await session.request(
+                    request.method,
+                    str(request.url),
+                    data=_body(content),
+                    headers=headers,
+                    allow_redirects=False,
+                    timeout=_timeout(request),
+                    skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+                )
+            async with reply:
                 body = await self._read(reply)
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _as_httpx(error, request) from error
-        return httpx.Response(reply.status, headers=reply.raw_headers, content=body)
+        return httpx.Response(
+            reply.status,
+            headers=[h for h in reply.raw_headers if h[0].lower() not in _NOT_PASSED],
+            content=body,
+            extensions={"reason_phrase": _ascii(reply.reason)},
+        )
 
     async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
         bound = self._max_reply_bytes
@@ -112,6 +139,11 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         await self.aclose()
 
 
+def _body(content: bytes) -> bytes | io.BytesIO | None:
+    # aiohttp wants a file for what is large, and writes it piece by piece.
+    return io.BytesIO(content) if len(content) > _CHUNK_BYTES else content or None
+
+
 def _timeout(request: httpx.Request) -> aiohttp.ClientTimeout:
     limits = request.extensions.get("timeout", {})
     return aiohttp.ClientTimeout(
@@ -119,9 +151,28 @@ def _timeout(request: httpx.Request) -> aiohttp.ClientTimeout:
     )
 
 
+def _seconds_to_headers(request: httpx.Request) -> float | None:
+    """Bound a request that the server does not even read; aiohttp would wait."""
+    limits = request.extensions.get("timeout", {})
+    parts = [limits.get(name) for name in ("connect", "write", "read")]
+    return None if None in parts else sum(parts)
+
+
+def _allow_many_sockets() -> None:
+    """Raise the limit on open files as far as this user may: one socket a request."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _ascii(reason: str | None) -> bytes:
+    return (reason or "").encode("ascii", "replace")
+
+
 def _as_httpx(error: Exception, request: httpx.Request) -> httpx.HTTPError:
     """Map aiohttp's error to httpx's; the first class that fits wins."""
     message = f"{type(error).__name__}: {error}".removesuffix(": ")
+    message = message.encode("utf-8", "replace").decode()  # bytes that were no text
     for known, mapped in _MAPPED:
         if isinstance(error, known):
             return mapped(message, request=request)
@@ -133,9 +184,12 @@ _MAPPED: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
     (aiohttp.ClientConnectorError, httpx.ConnectError),
     (aiohttp.SocketTimeoutError, httpx.ReadTimeout),
     (aiohttp.ServerTimeoutError, httpx.ReadTimeout),
+    (TimeoutError, httpx.ReadTimeout),
     (aiohttp.ServerDisconnectedError, httpx.RemoteProtocolError),
     (aiohttp.ClientResponseError, httpx.RemoteProtocolError),
     (aiohttp.ClientPayloadError, httpx.ReadError),
     (aiohttp.InvalidURL, httpx.UnsupportedProtocol),
-    (aiohttp.ClientOSError, httpx.ReadError),
+    (aiohttp.NonHttpUrlClientError, httpx.UnsupportedProtocol),
+    # Neither aiohttp's nor the system's: the URL or a header cannot be encoded.
+    (ValueError, httpx.UnsupportedProtocol),
 )

@@ -1,90 +1,50 @@
 """Journals: files that only grow, one whole line per finished rollout.
 
-A line is written and flushed before its rollout counts as done, and synced to disk
-about once a second off the event loop. A torn or damaged line is moved to the
-`_damaged` file when a journal is opened, so that its rollout is owed again.
+A line is with the operating system before its rollout counts as done, and synced to
+disk about once a second off the event loop. A torn or damaged line is moved to the
+`.damaged` file by the journal's next owner, so that its rollout is owed again.
 """
 
 import asyncio
-import fcntl
 import os
-import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Self
 
+import msgspec
 import orjson
 
-from tasks.adapters.jsonl import parse_object, read_lines, replace_file
-from tasks.core.errors import OutputLockedError, RecordError
+from tasks.adapters.jsonl import read_lines, replace_file
+from tasks.core import wire
+from tasks.core.errors import OutputWriteError
+from tasks.core.records import RolloutKey
 
 SYNC_SECONDS = 1.0
+_NAMES = {
+    "task_index": wire.TASK_INDEX,
+    "rollout_index": wire.ROLLOUT_INDEX,
+    "failure_terminal": wire.FAILURE_TERMINAL,
+}
 
 
-@contextmanager
-def output_lock(path: Path) -> Iterator[None]:
-    """Hold an output's lock, so that it has one writer.
-
-    The lock is the operating system's: it is gone with its owner, however it ends.
-
-    Raises:
-        OutputLockedError: another process holds it; names that process.
-    """
-    with _locked(path) as file:
-        file.truncate(0)
-        file.write(orjson.dumps(_this_process()))
-        file.flush()
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+class _Entry(msgspec.Struct, rename=_NAMES.get):
+    task_index: int | str
+    rollout_index: int | str
+    failure_terminal: object = None
 
 
-def _locked(path: Path) -> IO[bytes]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        file = path.open("a+b")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            owner = _owner(file.read())
-            file.close()
-            raise OutputLockedError(
-                f"another run is writing this output: {owner}. Wait for it, stop it,"
-                " or give another --output"
-            ) from error
-        # The last owner may have removed the file between our open and our lock.
-        if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
-            return file
-        file.close()
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has fsync only
+_DECODE = msgspec.json.Decoder(_Entry).decode
+Take = Callable[[RolloutKey, bool], None]
+"""Takes a line's key, and whether it is a terminal failure."""
 
 
-def _this_process() -> dict[str, Any]:
-    return {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+def read_journal(path: Path, take: Take, damaged: Path | None = None) -> int:
+    """Give each line of a journal to `take`.
 
-
-def _owner(content: bytes) -> str:
-    try:
-        owner = orjson.loads(content)
-        return f"pid {owner['pid']} on {owner['host']}, since {owner['started']}"
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return "an unnamed process"
-
-
-def read_journal(
-    path: Path, damaged: Path, take: Callable[[Mapping[str, Any]], None]
-) -> int:
-    """Give each line of a journal to `take`, and set aside those that are damaged.
-
-    A line is damaged when it is no JSON object or `take` raises `RecordError`. The
-    journal is then rewritten without it, whole or not at all.
+    Given the `damaged` file, its owner moves lines that are no records there and
+    rewrites the journal without them, whole or not at all. Anyone else passes over
+    them: the last line may be on its way.
 
     Returns:
         How many lines were set aside.
@@ -94,9 +54,13 @@ def read_journal(
     bad: list[tuple[int, bytes]] = []
     for line in read_lines(path):
         try:
-            take(parse_object(line.text))
-        except RecordError:
+            entry = _DECODE(line.text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
             bad.append((line.number, line.text))
+            continue
+        take((entry.task_index, entry.rollout_index), bool(entry.failure_terminal))
+    if damaged is None:
+        return 0
     if bad:
         _set_aside(path, damaged, bad)
     _end_last_line(path)
@@ -136,29 +100,44 @@ def _end_last_line(path: Path) -> None:
 
 
 class Journal:
-    """An open journal; `append` returns when the line has left this process."""
+    """An open journal with one writer, its lock held by the caller."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._size = os.fstat(self._descriptor).st_size
         self._is_synced = True
 
-    def append(self, record: Mapping[str, Any]) -> None:
-        """Append one record as a whole line."""
-        left = memoryview(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-        while left:
-            left = left[os.write(self._descriptor, left) :]
+    def append(self, line: bytes) -> None:
+        """Append one line; its newline is added here.
+
+        Raises:
+            OutputWriteError: the disk does not take it; no part of it stays.
+        """
+        left = memoryview(line + b"\n")
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except OSError as error:
+            os.ftruncate(self._descriptor, self._size)
+            raise OutputWriteError(
+                f"{self._path} cannot be written: {error.strerror}. Every whole record"
+                " is kept; run the same command again when there is room"
+            ) from error
+        self._size += len(line) + 1
         self._is_synced = False
 
     async def sync(self) -> None:
         """Sync what was appended to the disk, without blocking the event loop."""
         if not self._is_synced:
             self._is_synced = True
-            await asyncio.to_thread(os.fsync, self._descriptor)
+            await asyncio.to_thread(_sync_data, self._descriptor)
 
     def close(self) -> None:
         """Sync and close."""
-        os.fsync(self._descriptor)
+        if not self._is_synced:
+            _sync_data(self._descriptor)
         os.close(self._descriptor)
 
     def __enter__(self) -> Self:

@@ -20,6 +20,7 @@ _BOM = b"\xef\xbb\xbf"
 _BUFFER_BYTES = 1 << 20
 _SHOWN_CHARACTERS = 60
 _LONG_DIGITS = re.compile(rb"[0-9]{19}")
+_MOST_DIGITS = 21
 _INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 
 
@@ -99,11 +100,12 @@ def refuse_wide_integers(text: bytes) -> None:
         return
 
     def check(digits: str) -> int:
-        number = int(digits)
-        if not _INT64_MIN <= number <= _UINT64_MAX:
+        # Python refuses to read thousands of digits; twenty and a sign are enough.
+        number = int(digits) if len(digits) <= _MOST_DIGITS else None
+        if number is None or not _INT64_MIN <= number <= _UINT64_MAX:
             raise RecordError(
-                f"holds the whole number {digits}, which does not fit in 64 bits and"
-                " would be changed; write it as text"
+                f"holds the whole number {_shown(digits.encode())}, which does not fit"
+                " in 64 bits and would be changed; write it as text"
             )
         return number
 

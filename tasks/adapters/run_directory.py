@@ -14,8 +14,9 @@ _DERIVED = (
     "_agent_metrics.json",
     "_repeat_level_metrics.json",
     "_run.json",
-    "_damaged.jsonl",
+    ".damaged.jsonl",
     "_servers.log",
+    "_timings.jsonl",
 )
 
 
@@ -58,7 +59,7 @@ class RunFiles:
     @property
     def damaged(self) -> Path:
         """Lines set aside because they could not be read."""
-        return self._beside("_damaged.jsonl")
+        return self._beside(".damaged.jsonl")
 
     @property
     def aggregate_metrics(self) -> Path:
@@ -84,6 +85,11 @@ class RunFiles:
     def run(self) -> Path:
         """What the plan was made from."""
         return self._beside("_run.json")
+
+    @property
+    def timings(self) -> Path:
+        """How long each finished rollout took."""
+        return self._beside("_timings.jsonl")
 
     @property
     def server_log(self) -> Path:

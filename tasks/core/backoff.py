@@ -33,8 +33,8 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
         return min(float(text), RETRY_AFTER_CAP_SECONDS)
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
+    except (ValueError, LookupError, TypeError, OverflowError):
+        return None  # the standard library's parser raises any of them
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     wait = (moment - now).total_seconds()

@@ -10,6 +10,7 @@ RewardProfilingError(Exception)
 │   ├── UnknownRolloutError            a record that nobody planned
 │   └── MissingRolloutsError           a whole profile was asked for, records are owed
 ├── OutputLockedError(RuntimeError)    another process writes this output; exit 2
+├── OutputWriteError(OSError)          the disk does not take records; exit 1, resumable
 ├── ServersNotReadyError(RuntimeError) servers did not start or answer; exit 1
 └── GymError(RuntimeError)             one request to a server came to nothing
     ├── GymUnavailableError            transport, timeout, 408, 425, 429, 5xx: retry
@@ -72,6 +73,13 @@ class MissingRolloutsError(RecordError):
 
 class OutputLockedError(RewardProfilingError, RuntimeError):
     """Another live process is writing this output."""
+
+
+class OutputWriteError(RewardProfilingError, OSError):
+    """A file of the output cannot be written: the disk is full, or gone.
+
+    Every whole record before it is on disk; the same command goes on later.
+    """
 
 
 class ServersNotReadyError(RewardProfilingError, RuntimeError):

@@ -5,12 +5,10 @@ their lines does not matter.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from tasks.core import wire
-from tasks.core.records import RolloutKey, rollout_key
+from tasks.core.keyset import KeySet
+from tasks.core.records import RolloutKey
 
 DEFAULT_MAX_ATTEMPTS = 3
 
@@ -21,23 +19,26 @@ class Ledger:
 
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     """Recorded failures after which a rollout is given up."""
-    collected: set[RolloutKey] = field(default_factory=set)
+    retry_given_up: bool = False
+    """Try again what was given up, once more in this run."""
+    collected: KeySet = field(default_factory=KeySet)
     failures: Counter[RolloutKey] = field(default_factory=Counter)
     terminal: set[RolloutKey] = field(default_factory=set)
 
-    def add_record(self, record: Mapping[str, Any]) -> None:
+    def add_record(self, key: RolloutKey) -> None:
         """Note a line of a rollouts file."""
-        self.collected.add(rollout_key(record))
+        self.collected.add(key)
 
-    def add_failure(self, failure: Mapping[str, Any]) -> None:
+    def add_failure(self, key: RolloutKey, *, terminal: bool) -> None:
         """Note a line of a failures file: one attempt that came to nothing."""
-        key = rollout_key(failure)
         self.failures[key] += 1
-        if failure.get(wire.FAILURE_TERMINAL):
+        if terminal:
             self.terminal.add(key)
 
     def is_given_up(self, key: RolloutKey) -> bool:
         """Say whether a rollout without a record will not be tried again."""
+        if self.retry_given_up:
+            return False
         return key in self.terminal or self.failures[key] >= self.max_attempts
 
     def is_owed(self, key: RolloutKey) -> bool:

@@ -4,12 +4,17 @@ The string under each field is its documentation everywhere: in Prefect's form, 
 the command line's help and here.
 """
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from tasks.core.budgets import FailureBudget
+from tasks.core.durations import seconds_from
 
 Repeats = Annotated[int, Field(ge=1)]
 JsonObject = dict[str, Any]
+Seconds = Annotated[float, Field(gt=0), BeforeValidator(seconds_from)]
+Dispatch = Literal["plan", "interleaved", "longest-first"]
 
 
 class Frozen(BaseModel):
@@ -86,26 +91,79 @@ class PlanOptions(Frozen):
 
 
 class CollectOptions(Frozen):
-    """How owed rollouts are collected."""
+    """How owed rollouts are collected.
+
+    Durations are seconds, or text such as "90s", "15m", "4h" or "4:00:00".
+    """
 
     concurrency: Annotated[int, Field(ge=1, le=65536)] = 64
-    """Rollouts in flight at most, over all shards together."""
+    """Rollouts in flight at most, over all shards of this run together."""
 
     num_shards: Annotated[int, Field(ge=1, le=1024)] = 1
     """Parts that the plan is dealt into, collected side by side. More than one writes
     a file for each and merges them."""
 
-    rollout_timeout_seconds: Annotated[float, Field(gt=0)] = 3600.0
-    """Seconds that one rollout may take, its retries included; then it is recorded as
-    a failure."""
+    shard: Annotated[str, Field(pattern=r"^\d+/\d+$")] | None = None
+    """Collect only shard I of N, as "I/N" with I from 0: for several processes or
+    machines on one output. `merge` puts the shards together."""
+
+    dispatch: Dispatch = "plan"
+    """Order in which rollouts start: as planned, repeat by repeat over all tasks, or
+    the tasks that took longest in earlier runs first."""
+
+    rollout_timeout: Seconds = 3600.0
+    """How long one rollout may take, its retries included; then it is a failure."""
 
     retries: Annotated[int, Field(ge=0, le=100)] = 4
     """Times that a rollout is asked for again within the run when a server is away or
-    busy (transport faults, 408, 425, 429, 5xx)."""
+    busy (transport faults, 408, 425, 429, 5xx). With 0, no request whose reply was
+    lost is sent again."""
 
     max_attempts: Annotated[int, Field(ge=1)] = 3
     """Recorded failures, over all runs of this output, after which a rollout is given
     up."""
+
+    retry_given_up: bool = False
+    """Try once more what was given up."""
+
+    max_failures: str | None = None
+    """Stop when more rollouts than this fail in this run: a count, such as "10", or a
+    share of those finished, such as "10%", judged from ten on. Default: no bound."""
+
+    identical_failures: Annotated[int, Field(ge=2)] = 10
+    """Stop when so many rollouts of two tasks or more fail one after another with the
+    same words; they are not counted as attempts."""
+
+    time_budget: Seconds | None = None
+    """Stop collecting after this long. No rollout is started that is not likely to
+    finish in time."""
+
+    server_patience: Seconds = 600.0
+    """How long to wait for a server that does not answer, when there is nothing else to
+    do. Its rollouts stay owed."""
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        FailureBudget.parse(self.max_failures)
+        if self.shard is not None:
+            index, count = self.shard_of
+            if index >= count:
+                raise ValueError(f"shard {self.shard}: I runs from 0 to N - 1")
+            if self.num_shards > 1:
+                raise ValueError("give shard or num_shards, not both")
+        return self
+
+    @property
+    def shard_of(self) -> tuple[int, int]:
+        """The one shard to collect and how many there are, as (index, count)."""
+        index, _, count = (self.shard or "0/1").partition("/")
+        return int(index), int(count)
+
+    def shards(self) -> list[tuple[int, int]]:
+        """Return the shards that this run collects, as (index, count)."""
+        if self.shard is not None:
+            return [self.shard_of]
+        return [(index, self.num_shards) for index in range(self.num_shards)]
 
 
 class ServerOptions(Frozen):
@@ -137,8 +195,8 @@ class ServerOptions(Frozen):
     gym_command: str = "gym"
     """Gym's command, on PATH or with its folder."""
 
-    start_timeout_seconds: Annotated[float, Field(gt=0)] = 600.0
-    """Seconds until every server must be ready."""
+    start_timeout: Seconds = 600.0
+    """How long until every server must be ready, such as 600 or "10m"."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -227,8 +285,23 @@ class ShardSummary(Frozen):
     damaged: int = 0
     """Lines set aside because they could not be read."""
 
+    owed: int = 0
+    """Still to collect: neither collected nor given up."""
+
+    retries: int = 0
+    """Requests that were sent again."""
+
+    replies_lost: int = 0
+    """Requests whose reply was lost, so that the server may have done the work."""
+
     seconds: float = 0.0
     """Time that this run collected for."""
+
+    stopped: str | None = None
+    """Why the collection ended early; None when it came to its end."""
+
+    is_failed: bool = False
+    """Whether it ended early because of failures, rather than of time or a signal."""
 
     @property
     def missing(self) -> int:
@@ -336,6 +409,12 @@ class RunSummary(Frozen):
     warnings: tuple[str, ...] = ()
     """What a person should know, one sentence each."""
 
+    stopped: str | None = None
+    """Why the collection ended early; None when it came to its end."""
+
+    is_failed: bool = False
+    """Whether it ended early because of failures."""
+
     @property
     def is_partial(self) -> bool:
         """Whether a planned rollout has no record."""
@@ -356,3 +435,6 @@ class MergeSummary(Frozen):
 
     copies: int
     """Records of a rollout that was there already; the first one was kept."""
+
+    missing_shards: tuple[str, ...] = ()
+    """Shards, as "I/N", whose siblings are there and they are not."""

@@ -76,6 +76,11 @@ class _Placed:
     agent: str | None
     task_source: str | None
 
+    @property
+    def key(self) -> str | None:
+        """What fan-out and repeats look the row up by."""
+        return self.task_source if self.agent is None else self.agent
+
 
 class Planner:
     """Reads task rows one by one and ends in a plan, or in all their faults at once."""
@@ -161,14 +166,14 @@ class Planner:
 
     def _targets(self, placed: _Placed) -> list[str | None]:
         """Return the agents that run the row (§2.2 step 3b and 3c)."""
-        key = placed.agent or placed.task_source
+        key = placed.key
         mapped = self._mapped_agent(placed)
         if placed.agent and mapped and mapped != placed.agent:
             self._overrides[placed.agent, mapped] += 1
         if key is not None and key in self._options.fan_out:
             return list(self._options.fan_out[key])
-        agent = mapped or placed.agent
-        if agent is None and placed.task_source is None:
+        agent = placed.agent if mapped is None else mapped
+        if not agent and not (agent is None and placed.task_source):
             self._without_agent.append(f"{placed.name}:{placed.line}")
             return []
         return [agent]
@@ -177,20 +182,19 @@ class Planner:
         for name in (placed.agent, placed.task_source, _DEFAULT):
             if name is not None and name in self._routes:
                 return self._routes[name]
-        if placed.agent is None and placed.task_source is None:
+        if not placed.agent and not placed.task_source:
             return self._options.default_agent
         return None
 
     def _plan_target(
         self, placed: _Placed, agent: str | None, task_index: int | str
     ) -> None:
-        repeats = self._repeats(agent, placed.agent or placed.task_source)
+        repeats = self._repeats(agent, placed.key)
         if repeats is None:
             self.reject(
                 placed.name,
                 placed.line,
-                f"num_repeats names neither {agent or placed.task_source!r} nor"
-                ' "_default"',
+                f'num_repeats names neither {agent or placed.key!r} nor "_default"',
             )
             return
         first = self._next_rollout[task_index]
@@ -237,13 +241,10 @@ class Planner:
 
 
 def _routing_names(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the agent and the task source that the row names."""
+    """Return the agent and the task source that the row names; "" names none."""
     agent, source = agent_name(row), row.get(wire.TASK_SOURCE)
     if source is not None and not isinstance(source, str):
         raise RecordError(f"{wire.TASK_SOURCE} is not text")
-    for what, value in (("agent_ref.name", agent), (wire.TASK_SOURCE, source)):
-        if value is not None and not value:
-            raise RecordError(f"{what} is empty; give a name, or leave it out")
     return agent, source
 
 
@@ -319,4 +320,4 @@ def _routed(row: Mapping[str, Any], options: PlanOptions) -> str | None:
     for name in (agent, source, _DEFAULT):
         if name is not None and name in routes:
             return routes[name]
-    return options.default_agent if agent is None and not source else None
+    return options.default_agent if not agent and not source else None

@@ -11,13 +11,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import msgspec
 import orjson
+from msgspec import UNSET
 
 from tasks.core import wire
 from tasks.core.errors import GymError, GymRejectedError
 from tasks.core.routing import Route
 
 _BODY_CHARACTERS = 2000
+_LONGEST_WHOLE_NUMBER = 4000
+"""Digits that Python turns into a number without being told to."""
 _COPIED = (wire.AGENT_REF, wire.TASK_SOURCE, wire.SKILLS_REF)
 _COPIED_LAST = (wire.ATTEMPT_INDEX, wire.ROLLOUT_ID)
 
@@ -35,59 +39,169 @@ class Outcome:
     """A finished rollout: its record, and where it goes."""
 
     fate: Fate
-    record: dict[str, Any]
+    line: bytes
+    """The record as a line, without its newline."""
+    reward: Any = None
+    masked: bool = False
+    failure_class: str = ""
+    message: str = ""
+    """What a failure says."""
     notes: tuple[str, ...] = ()
     """What of the reply could not be kept as it was, one phrase each."""
 
 
-def outcome_of_reply(body: bytes, row: Mapping[str, Any], route: Route) -> Outcome:
+_HEAD_NAMES = {
+    "failure_class": wire.FAILURE_CLASS,
+    "no_persist": wire.NO_PERSIST,
+    "task_index": wire.TASK_INDEX,
+    "rollout_index": wire.ROLLOUT_INDEX,
+    "attempt_index": wire.ATTEMPT_INDEX,
+    "rollout_id": wire.ROLLOUT_ID,
+    "environment_server": wire.ENVIRONMENT_SERVER,
+    "result_type": wire.RESULT_TYPE,
+}
+_MOST_BRACKETS = 1000
+"""A reply with fewer cannot be nested deeper than orjson reads."""
+_NOT_SPLICED = (
+    "failure_class",
+    "no_persist",
+    "task_index", "rollout_index", "agent_ref", "task_source", "skills_ref",
+    "attempt_index", "rollout_id", "environment_server", "result_type",
+)  # fmt: skip
+
+
+class _Head(msgspec.Struct, rename=_HEAD_NAMES.get):
+    """The members of a reply that decide, and those that stamps would overwrite."""
+
+    reward: Any = UNSET
+    mask_sample: Any = UNSET
+    failure_class: Any = UNSET
+    no_persist: Any = UNSET
+    task_index: Any = UNSET
+    rollout_index: Any = UNSET
+    agent_ref: Any = UNSET
+    task_source: Any = UNSET
+    skills_ref: Any = UNSET
+    attempt_index: Any = UNSET
+    rollout_id: Any = UNSET
+    environment_server: Any = UNSET
+    result_type: Any = UNSET
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+def outcome_of_reply(body: bytes, stamps: Mapping[str, Any]) -> Outcome:
     """Turn the body of a successful reply into an outcome.
 
+    Most replies are spliced: the stamps go in before the closing brace and the rest
+    is kept as the bytes that came. What cannot be spliced is parsed and written anew.
+
     Raises:
-        GymRejectedError: the body is not JSON, or not an object.
+        GymRejectedError: the body is not JSON, not an object, or nested too deep.
     """
+    return _spliced(body, stamps) or _rewritten(body, stamps)
+
+
+def _spliced(body: bytes, stamps: Mapping[str, Any]) -> Outcome | None:
+    if not body.startswith(b"{") or not body.endswith(b"}") or b"\n" in body:
+        return None
+    if b'"' not in body:  # no member to put a comma after
+        return None
+    try:
+        head = _HEAD.decode(body)
+        _check_skipped(body)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    if any(getattr(head, name) is not UNSET for name in _NOT_SPLICED):
+        return None
+    return Outcome(
+        Fate.COLLECTED,
+        b"%b,%b" % (body[:-1], orjson.dumps(stamps)[1:]),
+        reward=None if head.reward is UNSET else head.reward,
+        masked=head.mask_sample is not UNSET and bool(head.mask_sample),
+    )
+
+
+def _check_skipped(body: bytes) -> None:
+    """Check what msgspec skips over without looking, since others will read it.
+
+    Raises:
+        ValueError: some of it is not UTF-8, or is nested too deep to be read again.
+    """
+    if not body.isascii():
+        body.decode()
+    if body.count(b"[") + body.count(b"{") > _MOST_BRACKETS:
+        orjson.loads(body)
+
+
+def _rewritten(body: bytes, stamps: Mapping[str, Any]) -> Outcome:
     reply, notes = _parsed(body)
     if not isinstance(reply, dict):
         raise GymRejectedError(
             "the reply is JSON but not an object", kind="NotAnObject", status=200,
             body=_text(body),
         )  # fmt: skip
-    record = stamped(reply, row, route)
+    record = {**reply, **stamps}
+    failure_class = record.get(wire.FAILURE_CLASS)
+    fate = Fate.COLLECTED if failure_class is None else Fate.FAILED
     if record.get(wire.NO_PERSIST):
-        return Outcome(Fate.NOT_KEPT, record, notes)
-    if record.get(wire.FAILURE_CLASS) is not None:
-        return Outcome(Fate.FAILED, record, notes)
-    return Outcome(Fate.COLLECTED, record, notes)
+        fate = Fate.NOT_KEPT
+    message = record.get(wire.FAILURE_MESSAGE) or record.get("error") or ""
+    return Outcome(
+        fate,
+        _line(record, body),
+        reward=record.get(wire.REWARD),
+        masked=bool(record.get(wire.MASK_SAMPLE)),
+        failure_class="" if failure_class is None else str(failure_class),
+        message=str(message),
+        notes=notes,
+    )
 
 
-def outcome_of_error(error: GymError, row: Mapping[str, Any], route: Route) -> Outcome:
+def _line(record: Mapping[str, Any], body: bytes) -> bytes:
+    try:
+        return orjson.dumps(record)
+    except orjson.JSONEncodeError as error:
+        raise GymRejectedError(
+            f"the reply cannot be written down: {error}", kind="NestedTooDeep",
+            status=200, body=_text(body),
+        ) from error  # fmt: skip
+
+
+def outcome_of_error(error: GymError, stamps: Mapping[str, Any]) -> Outcome:
     """Turn a request that came to nothing into a failure record (§1.3)."""
     status = error.status
     unreachable = status is None or status in wire.REQUEST_FAILED_STATUSES
+    failure_class = wire.REQUEST_FAILED if unreachable else wire.RUN_ERROR
     failure = {
-        wire.FAILURE_CLASS: wire.REQUEST_FAILED if unreachable else wire.RUN_ERROR,
+        wire.FAILURE_CLASS: failure_class,
         wire.FAILURE_TYPE: error.kind,
-        wire.FAILURE_MESSAGE: str(error),
+        wire.FAILURE_MESSAGE: _encodable(str(error), "", []),
         wire.FAILURE_STATUS: status,
         wire.FAILURE_BODY: _cut(error.body),
     }
-    return Outcome(Fate.FAILED, stamped(failure, row, route))
+    return Outcome(
+        Fate.FAILED,
+        orjson.dumps({**failure, **stamps}),
+        failure_class=failure_class,
+        message=str(error),
+    )
 
 
-def stamped(
-    reply: Mapping[str, Any], row: Mapping[str, Any], route: Route
-) -> dict[str, Any]:
-    """Return the reply with the row's stamps laid over it, in Gym's order."""
-    record = dict(reply)
-    record[wire.TASK_INDEX] = row[wire.TASK_INDEX]
-    record[wire.ROLLOUT_INDEX] = row[wire.ROLLOUT_INDEX]
+def stamps_of(row: Mapping[str, Any], route: Route) -> dict[str, Any]:
+    """Return what a row's record is stamped with, in Gym's order (§1.2)."""
+    stamps = {
+        wire.TASK_INDEX: row[wire.TASK_INDEX],
+        wire.ROLLOUT_INDEX: row[wire.ROLLOUT_INDEX],
+    }
     for name in (*_COPIED, *_COPIED_LAST):
         if name in row:
-            record[name] = row[name]
+            stamps[name] = row[name]
     if route.server is not None:
-        record[wire.ENVIRONMENT_SERVER] = route.server
-        record[wire.RESULT_TYPE] = route.result_type
-    return record
+        stamps[wire.ENVIRONMENT_SERVER] = route.server
+        stamps[wire.RESULT_TYPE] = route.result_type
+    return stamps
 
 
 def _parsed(body: bytes) -> tuple[Any, tuple[str, ...]]:
@@ -96,14 +210,20 @@ def _parsed(body: bytes) -> tuple[Any, tuple[str, ...]]:
     except orjson.JSONDecodeError:
         pass  # Python's own parser knows NaN and lone surrogates
     try:
-        value = json.loads(body.decode("utf-8", "surrogatepass"))
+        value = json.loads(
+            body.decode("utf-8", "surrogatepass"), parse_int=_whole_number
+        )
+        notes: list[str] = []
+        return _strict(value, "", notes), tuple(notes)
     except (ValueError, RecursionError) as error:
         raise GymRejectedError(
             f"the reply is not JSON: {error}", kind=type(error).__name__, status=200,
             body=_text(body),
         ) from error  # fmt: skip
-    notes: list[str] = []
-    return _strict(value, "", notes), tuple(notes)
+
+
+def _whole_number(digits: str) -> float:
+    return int(digits) if len(digits) <= _LONGEST_WHOLE_NUMBER else float(digits)
 
 
 def _strict(value: Any, path: str, notes: list[str]) -> Any:  # noqa: ANN401

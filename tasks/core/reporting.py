@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tasks.core.models import AgentSummary, PlanSummary, RunSummary
-from tasks.core.progress import Progress
+from tasks.core.progress import Progress, RunningMean
 
 COLUMNS = (
     "agent", "rollouts", "scored", "mean reward", "tasks", "never", "some", "always",
@@ -71,26 +71,37 @@ def agent_cells(agent: AgentSummary) -> tuple[str, ...]:
 def progress_line(progress: Progress, now: float) -> str:
     """Return the live numbers of a collection in one line; `now` in seconds."""
     parts = [f"{progress.done}/{progress.planned} done", mean_so_far(progress)]
-    if progress.found:
-        parts.append(f"{progress.found} from earlier runs")
-    parts += [f"{count} {name}" for name, count in sorted(progress.failures.items())]
-    if progress.given_up:
-        parts.append(f"{progress.given_up} given up")
-    if progress.retries:
-        parts.append(f"{progress.retries} retries")
+    counts = (
+        (progress.found, "from earlier runs"),
+        *((count, name) for name, count in sorted(progress.failures.items())),
+        (progress.given_up, "given up"),
+        (len(progress.in_flight), "in flight"),
+        (progress.waiting, "waiting for their server"),
+        (progress.retries, "retries"),
+        (progress.replies_lost, "replies lost"),
+    )
+    parts += [f"{count} {words}" for count, words in counts if count]
     if rate := progress.rate(now):
         parts.append(f"{rate:.3g}/s")
+    left = progress.seconds_left(now)
+    if left is not None:
+        parts.append(f"{duration(left)} left")
     return ", ".join(parts)
 
 
 def mean_so_far(progress: Progress) -> str:
     """Return the mean reward of this run's records, with its n."""
-    if progress.mean_reward is None:
-        return "no reward yet"
-    said = f"mean reward {progress.mean_reward:.3f}"
-    if progress.standard_error:
-        said += f" ± {progress.standard_error:.3f}"
-    return f"{said} (n={progress.scored})"
+    return running_mean(progress.rewards) or "no reward yet"
+
+
+def running_mean(rewards: RunningMean) -> str | None:
+    """Return a mean with its error and its n; None when there is none yet."""
+    if rewards.mean is None:
+        return None
+    said = f"mean reward {rewards.mean:.3f}"
+    if rewards.standard_error:
+        said += f" ± {rewards.standard_error:.3f}"
+    return f"{said} (n={rewards.count})"
 
 
 def duration(seconds: float) -> str:
@@ -114,6 +125,8 @@ def findings(summary: RunSummary) -> list[str]:
         for agent in summary.agents
         if agent.collected < agent.planned
     ]
+    if summary.stopped:
+        found.insert(0, f"the collection ended early: {summary.stopped}")
     return [*found, *summary.warnings]
 
 

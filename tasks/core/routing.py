@@ -36,9 +36,13 @@ class _Instance:
     fields: Mapping[str, Any]
 
     @property
-    def url(self) -> str:
-        host = self.fields.get("host") or _DEFAULT_HOST
-        return f"http://{host}:{self.fields.get('port')}"
+    def url(self) -> str | None:
+        """Base URL; None when the port is missing, or is not a number."""
+        host = str(self.fields.get("host") or _DEFAULT_HOST)
+        port = str(self.fields.get("port"))
+        if not (port.isascii() and port.isdigit()) or "$" in host:
+            return None
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def references(self, server_type: str) -> list[str]:
         """Return the names of the instances of a type that the fields point to."""
@@ -80,8 +84,8 @@ class Servers:
         """Return the route of each agent.
 
         Raises:
-            DatasetError: agents that are unknown, or not fronted by exactly one
-                environment server; all of them are named.
+            DatasetError: agents that are unknown, not fronted by exactly one
+                environment server, or without an address; all of them are named.
         """
         faults: list[str] = []
         routes: dict[str, Route] = {}
@@ -100,7 +104,7 @@ class Servers:
             )
             return None
         if not self._environments:
-            return Route(self._agents[agent].url, None, None)
+            return _checked(self._agents[agent], faults, is_environment=False)
         fronting = [e for e in self._environments if agent in _fronted(e)]
         if len(fronting) != 1:
             names = ", ".join(e.name for e in fronting) or "none"
@@ -109,8 +113,12 @@ class Servers:
                 f" found {names}"
             )
             return None
-        (server,) = fronting
-        return Route(server.url, server.name, server.implementation)
+        return _checked(fronting[0], faults, is_environment=True)
+
+    def environment(self, name: str) -> Route | None:
+        """Return the route of an environment server; None when it is not known."""
+        named = [server for server in self._environments if server.name == name]
+        return _checked(named[0], [], is_environment=True) if named else None
 
     def agents_of(self, task_sources: Iterable[str]) -> dict[str, str]:
         """Return the agent that serves each task source.
@@ -149,6 +157,20 @@ class Servers:
             for agent in self._agents.values()
             if source in agent.references(wire.RESOURCES_SERVERS)
         )
+
+
+def _checked(
+    server: _Instance, faults: list[str], *, is_environment: bool
+) -> Route | None:
+    if server.url is None:
+        faults.append(
+            f"server {server.name!r} has no usable address: host"
+            f" {server.fields.get('host')!r}, port {server.fields.get('port')!r}"
+        )
+        return None
+    if is_environment:
+        return Route(server.url, server.name, server.implementation)
+    return Route(server.url, None, None)
 
 
 def _instances(config: Mapping[str, Any], server_type: str) -> Iterator[_Instance]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tasks.core import wire
-from tasks.core.models import AgentSummary, RunSummary
+from tasks.core.models import AgentSummary, RunSummary, ShardSummary
 from tasks.core.progress import is_reward
 from tasks.core.records import PlannedRow, Record, RolloutKey
 
@@ -69,7 +69,7 @@ def _count(tally: _Tally, row: PlannedRow, record: Record | None, fails: int) ->
 
 
 def _agent_summary(name: str, tally: _Tally, threshold: float) -> AgentSummary:
-    means = [math.fsum(r) / len(r) for r in tally.rewards.values()]
+    means = [_mean(rewards) for rewards in tally.rewards.values()]
     scored = sum(len(rewards) for rewards in tally.rewards.values())
     rates = [pass_rate(rewards, threshold) for rewards in tally.rewards.values()]
     return AgentSummary(
@@ -82,7 +82,7 @@ def _agent_summary(name: str, tally: _Tally, threshold: float) -> AgentSummary:
         masked=tally.masked,
         failed=tally.failed,
         missing=tally.missing,
-        mean_reward=math.fsum(means) / len(means) if means else None,
+        mean_reward=_mean(means) if means else None,
         standard_error=standard_error(means),
         never_pass=sum(rate == 0 for rate in rates),
         sometimes_pass=sum(0 < rate < 1 for rate in rates),
@@ -105,9 +105,17 @@ def standard_error(task_means: Sequence[float]) -> float | None:
     count = len(task_means)
     if count < 2:  # noqa: PLR2004 - one task has no spread
         return None
-    mean = math.fsum(task_means) / count
-    squares = math.fsum((value - mean) ** 2 for value in task_means)
-    return math.sqrt(squares / (count - 1) / count)
+    mean = _mean(task_means)
+    # A length, since the squares themselves may not fit in a float.
+    spread = math.hypot(*(value - mean for value in task_means))
+    return spread / math.sqrt((count - 1) * count)
+
+
+def _mean(values: Sequence[float]) -> float:
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:  # the sum does not fit in a float, the mean does
+        return math.fsum(value / len(values) for value in values)
 
 
 def run_summary(
@@ -125,4 +133,15 @@ def run_summary(
         missing=sum(agent.missing for agent in agents),
         agents=tuple(agents),
         files=tuple(files),
+    )
+
+
+def with_stops(summary: RunSummary, shards: Sequence[ShardSummary]) -> RunSummary:
+    """Add why shards ended early, each reason once."""
+    reasons = list(dict.fromkeys(shard.stopped for shard in shards if shard.stopped))
+    return summary.model_copy(
+        update={
+            "stopped": "; ".join(reasons) or None,
+            "is_failed": any(shard.is_failed for shard in shards),
+        }
     )

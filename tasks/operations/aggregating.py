@@ -25,6 +25,8 @@ _LEFT_OUT = frozenset({
     "ng_trajectory",
 })  # fmt: skip
 _KEPT_OF_RESPONSE = (wire.USAGE, wire.INCOMPLETE_DETAILS)
+_NO_AGENT = "(no agent)"
+_KINDS = {dict: "an object", list: "a list"}
 _ANSWER = (
     ("agent_metrics", dict),
     ("key_metrics", dict),
@@ -37,7 +39,8 @@ _ANSWER = (
 class _Group:
     """The records that one environment server made."""
 
-    url: str
+    url: str | None
+    """None when the servers that run now do not have it."""
     server: str | None
     agents: set[str] = field(default_factory=set)
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -49,7 +52,8 @@ async def aggregate(files: RunFiles, servers: Servers) -> AggregateSummary:
     Raises:
         ConfigError: there is no rollouts file.
         RecordError: a record cannot be read.
-        DatasetError: a record's agent is unknown to the servers.
+        DatasetError: a record names no environment server, and its agent is unknown to
+            the servers that run now.
     """
     groups = _groups(files, servers)
     labels = _labels(groups)
@@ -71,28 +75,44 @@ async def aggregate(files: RunFiles, servers: Servers) -> AggregateSummary:
 
 
 def _groups(files: RunFiles, servers: Servers) -> list[_Group]:
-    """Group the records by environment server, in key order."""
+    """Group the records by the server that made them, in order of their first key."""
+    records = _records(files)
+    routes = servers.routes(
+        {
+            agent
+            for record in records
+            if not _stamp(record) and (agent := agent_name(record)) is not None
+        }
+    )
+    groups: dict[str, _Group] = {}
+    for record in records:
+        agent, stamp = agent_name(record), _stamp(record)
+        route = servers.environment(stamp) if stamp else routes.get(agent or "")
+        server = stamp or (route.server if route else None)
+        group = groups.setdefault(
+            server or agent or _NO_AGENT, _Group(route.url if route else None, server)
+        )
+        group.agents |= {agent} if agent else set()
+        group.records.append(record)
+    return list(groups.values())
+
+
+def _records(files: RunFiles) -> list[dict[str, Any]]:
+    """Read the records that are asked about, in order of their keys."""
     records = []
     if files.rollouts.exists():
         for line in read_lines(files.rollouts):
             with located(files.rollouts, line.number):
                 record = parse_object(line.text)
+                agent_name(record)
                 records.append((rollout_key(record), _trimmed(record)))
     records.sort(key=lambda pair: [(isinstance(i, str), i) for i in pair[0]])
-    routes = servers.routes(
-        name for _, record in records if (name := agent_name(record))
-    )
-    groups: dict[str, _Group] = {}
-    for _, record in records:
-        agent = agent_name(record)
-        if agent is None:
-            continue
-        route = routes[agent]
-        name = str(record.get(wire.ENVIRONMENT_SERVER) or route.server or agent)
-        group = groups.setdefault(name, _Group(route.url, route.server))
-        group.agents.add(agent)
-        group.records.append(record)
-    return list(groups.values())
+    return [record for _, record in records]
+
+
+def _stamp(record: Mapping[str, Any]) -> str | None:
+    stamp = record.get(wire.ENVIRONMENT_SERVER)
+    return stamp if isinstance(stamp, str) and stamp else None
 
 
 def _trimmed(record: dict[str, Any]) -> dict[str, Any]:
@@ -115,22 +135,26 @@ def _labels(groups: list[_Group]) -> list[str]:
     everywhere = [agent for group in groups for agent in group.agents]
     labels = []
     for group in groups:
-        (agent, *others) = sorted(group.agents)
-        alone = not others and everywhere.count(agent) == 1
-        labels.append(agent if alone or group.server is None else group.server)
+        agents = sorted(group.agents)
+        is_alone = len(agents) == 1 and everywhere.count(agents[0]) == 1
+        is_label = is_alone or group.server is None
+        labels.append(", ".join(agents) if is_label else str(group.server))
     return labels
 
 
 async def _ask(client: GymClient, group: _Group) -> dict[str, Any] | str:
     """Return the server's answer, or what went wrong with it as a sentence."""
-    name = group.server or ", ".join(sorted(group.agents))
+    name = group.server or ", ".join(sorted(group.agents)) or "a record without agent"
+    failed = f"{name} could not aggregate its {len(group.records)} records"
+    if group.url is None:
+        return f"{failed}: it is not among the servers that run now"
     try:
         answer = await client.aggregate_metrics(group.url, group.records)
     except GymError as error:
-        return f"{name} could not aggregate its metrics: {error}"
+        return f"{failed}: {error}"
     for key, kind in _ANSWER:
         if not isinstance(answer.get(key, kind()), kind):
-            return f"{name} could not aggregate its metrics: {key} is not {kind}"
+            return f"{failed}: its {key} is not {_KINDS[kind]}"
     return answer
 
 

@@ -114,7 +114,7 @@ def _input_warnings(path: Path, repeated_names: list[int]) -> list[str]:
 
 def _count_blank_lines(path: Path) -> int:
     with open_to_read(path) as file:
-        return sum(1 for raw in file if not raw.strip(b"\xef\xbb\xbf \t\r\n"))
+        return sum(1 for raw in file if not raw.strip(b"\xef\xbb\xbf \t\r\n\v\f"))
 
 
 def _limit_warnings(plan: Plan, cut_off: set[str], options: PlanOptions) -> list[str]:
@@ -159,6 +159,19 @@ def materialize(
 
 
 _INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+
+
+def is_planned(checked: CheckedInput, files: RunFiles) -> bool:
+    """Say whether the plan on disk is the one that the input would give.
+
+    A row that only names a task source is not known without the servers.
+    """
+    if any(task.agent is None for task in checked.plan.tasks):
+        return False
+    growth = _Growth(_planned_lines(files))
+    for key, text in _plan_lines(checked, {}):
+        growth.see(key, text)
+    return not growth.changed and not growth.num_new
 
 
 def _agents_by_source(

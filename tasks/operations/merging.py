@@ -4,15 +4,18 @@ The merged files are written whole before a shard's file is removed, so that a k
 any moment leaves every record in at least one file; merging again drops the copies.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from tasks.adapters.jsonl import located, parse_object, read_lines, replace_file
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.models import MergeSummary
 from tasks.core.records import rollout_key
+
+_SHARD = re.compile(r"-shard-(\d+)-of-(\d+)$")
 
 
 def merge_shards(files: RunFiles) -> MergeSummary:
@@ -25,28 +28,50 @@ def merge_shards(files: RunFiles) -> MergeSummary:
     if not shards:
         return MergeSummary(path=str(files.rollouts), num_shards=0, merged=0, copies=0)
     merged, copies = _merge(
-        files.rollouts, [shard.rollouts for shard in shards], rollout_key
+        files.rollouts, [shard.rollouts for shard in shards], _rollout
     )
     _merge(files.failures, [shard.failures for shard in shards], _attempt)
+    if timings := [s.timings for s in shards if s.timings.exists()]:
+        _merge(files.timings, timings, bytes)
     for shard in shards:
-        shard.rollouts.unlink()
-        shard.failures.unlink(missing_ok=True)
+        # The rollouts file last: a shard is found by it.
+        for path in (shard.timings, shard.failures, shard.rollouts):
+            path.unlink(missing_ok=True)
     return MergeSummary(
         path=str(files.rollouts),
         num_shards=len(shards),
         merged=merged,
         copies=copies,
+        missing_shards=tuple(_missing(shards)),
     )
 
 
-def _attempt(failure: Mapping[str, Any]) -> Hashable:
+def _rollout(line: bytes) -> Hashable:
+    return rollout_key(parse_object(line))
+
+
+def _attempt(line: bytes) -> Hashable:
+    failure = parse_object(line)
     return (*rollout_key(failure), failure.get(wire.ATTEMPT_INDEX))
+
+
+def _missing(shards: Sequence[RunFiles]) -> Iterator[str]:
+    """Name the shards that are not there although a sibling is."""
+    indices: dict[int, set[int]] = {}
+    for shard in shards:
+        found = _SHARD.search(shard.rollouts.stem)
+        if found is not None:
+            index, count = map(int, found.groups())
+            indices.setdefault(count, set()).add(index)
+    for count, there in sorted(indices.items()):
+        for index in sorted(set(range(count)) - there):
+            yield f"{index}/{count}"
 
 
 def _merge(
     target: Path,
     sources: Sequence[Path],
-    identity: Callable[[Mapping[str, Any]], Hashable],
+    identity: Callable[[bytes], Hashable],
 ) -> tuple[int, int]:
     """Write the target's lines, then the sources' that are new; count both kinds."""
     seen: set[Hashable] = set()
@@ -59,7 +84,7 @@ def _merge(
                 continue
             for line in read_lines(path):
                 with located(path, line.number):
-                    key = identity(parse_object(line.text))
+                    key = identity(line.text)
                 if key in seen:
                     copies += 1
                     continue

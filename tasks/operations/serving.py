@@ -13,13 +13,14 @@ from tasks.adapters.child_server import (
     last_lines,
 )
 from tasks.adapters.gym_client import gym_client
-from tasks.core.errors import GymError, ServersNotReadyError
+from tasks.core.errors import GymError, GymRejectedError, ServersNotReadyError
 from tasks.core.models import ServerOptions
 from tasks.core.routing import Servers
 
 _POLL_SECONDS = 0.5
 _TELL_SECONDS = 3.0
-_ABSENT_SECONDS = 15.0
+_PROBE_SECONDS = 10.0
+ABSENT_SECONDS = 15.0
 """How long nothing may listen where servers should be found running."""
 
 
@@ -64,33 +65,42 @@ async def _gym_servers(options: ServerOptions, log: Path) -> AsyncIterator[str]:
         command += ["--model", options.model]
     command += [f"++head_server.port={port}", *options.gym_overrides]
     async with guarded_command(command, log) as guardian:
-        ready = asyncio.create_task(_until_ready(url, options.start_timeout_seconds))
+        ready = asyncio.create_task(_until_ready(url, options.start_timeout))
         ended = asyncio.create_task(guardian.wait())
         try:
             await asyncio.wait({ready, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if not ready.done():
-                raise ServersNotReadyError(
-                    f"`{' '.join(command[:3])}` ended with exit code"
-                    f" {guardian.returncode}; the end of {log}:\n{last_lines(log)}"
-                )
-            await ready
+            problem = await ready if ready.done() else _how_it_ended(command, guardian)
         finally:
             ready.cancel()
             ended.cancel()
+        if problem is not None:
+            raise ServersNotReadyError(
+                f"{problem}; the end of {log}:\n{last_lines(log)}"
+            )
         yield url
+
+
+def _how_it_ended(command: list[str], guardian: asyncio.subprocess.Process) -> str:
+    return f"`{' '.join(command[:3])}` ended with exit code {guardian.returncode}"
 
 
 async def wait_until_ready(
     head_url: str,
     timeout_seconds: float,
     say: Callable[[str], None] = lambda _: None,
+    *,
+    absent_seconds: float = ABSENT_SECONDS,
 ) -> Servers:
     """Wait until every server behind a head server is ready, and read which they are.
+
+    Nothing may listen for `absent_seconds`: servers that are found are up by then.
 
     Raises:
         ServersNotReadyError: nothing listens there, or it was not ready in time.
     """
-    await _until_ready(head_url, timeout_seconds, say, _ABSENT_SECONDS)
+    problem = await _until_ready(head_url, timeout_seconds, say, absent_seconds)
+    if problem is not None:
+        raise ServersNotReadyError(problem)
     async with gym_client(read_seconds=30.0) as client:
         try:
             return Servers(await client.configuration(head_url))
@@ -103,25 +113,28 @@ async def _until_ready(
     timeout_seconds: float,
     say: Callable[[str], None] = lambda _: None,
     absent_seconds: float | None = None,
-) -> None:
+) -> str | None:
+    """Wait for the head server; returns None, or why it is of no use to wait longer."""
     started = time.monotonic()
     told = False
     absent = timeout_seconds if absent_seconds is None else absent_seconds
-    async with gym_client(read_seconds=10.0) as client:
+    async with gym_client(read_seconds=_PROBE_SECONDS) as client:
         while True:
             waited = time.monotonic() - started
             try:
                 if await client.is_ready(head_url):
-                    return
+                    return None
                 limit, problem = timeout_seconds, "its servers are still starting"
+            except GymRejectedError as error:
+                return f"no head server of NeMo Gym is at {head_url}: {error}"
             except GymError as error:
                 limit, problem = min(absent, timeout_seconds), str(error)
             if waited > limit:
-                raise ServersNotReadyError(
-                    f"the head server {head_url} was not ready within"
-                    f" {limit:g} s: {problem}"
+                return (
+                    f"the head server {head_url} was not ready within {limit:g} s:"
+                    f" {problem}"
                 )
             if not told and waited > _TELL_SECONDS:
                 told = True
                 say(f"waiting for {head_url}: {problem}")
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(min(_POLL_SECONDS, limit))

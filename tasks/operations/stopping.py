@@ -1,24 +1,26 @@
 """Stopping in good order when the process is told to: SIGINT and SIGTERM.
 
-A signal cancels the work, so that every `finally` runs: records are flushed and
-servers stopped. A second signal ends the process at once.
+A first signal asks what runs to come to an end: a collection starts nothing more and
+the rest of the run goes on with what there is. Where nothing can be asked, the work is
+cancelled, so that every `finally` runs. A second signal ends the process at once.
 """
 
 import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _EXIT_BASE = 128
-_received: list[signal.Signals] = []
+_received: list[int] = []
+_asked: list[Callable[[], None]] = []
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[None]:
-    """Cancel the current asyncio task when a signal comes.
+    """Stop the current asyncio task in good order when a signal comes.
 
     The event loop calls the handlers, since one that raises wherever the main thread
     happens to be is swallowed by a busy loop. Outside the main thread nothing changes.
@@ -28,11 +30,14 @@ def stop_on_signals() -> Iterator[None]:
         yield
         return
 
-    def stop(number: signal.Signals) -> None:
+    def stop(number: int) -> None:
         if _received:
             os._exit(_EXIT_BASE + number)
         _received.append(number)
-        task.cancel()
+        if not _asked:
+            task.cancel()
+        for ask in _asked:
+            ask()
 
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
@@ -42,6 +47,16 @@ def stop_on_signals() -> Iterator[None]:
     finally:
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
+
+
+@contextmanager
+def on_stop(ask: Callable[[], None]) -> Iterator[None]:
+    """While the block runs, have a signal call `ask` instead of cancelling the work."""
+    _asked.append(ask)
+    try:
+        yield
+    finally:
+        _asked.remove(ask)
 
 
 def exit_code_of_signal() -> int | None:
