@@ -93,16 +93,19 @@ async def guarded_command(
 async def _let_go(child: asyncio.subprocess.Process, seconds: float) -> None:
     """Close the child's standard input and wait until it is gone.
 
-    A cancellation does not cut the wait short: what was started would stay behind.
+    No cancellation cuts the wait short: what was started would stay behind.
     """
     if child.stdin is not None:
         child.stdin.close()
     gone = asyncio.create_task(_gone(child, seconds))
-    try:
-        await asyncio.shield(gone)
-    except asyncio.CancelledError:
-        await gone
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not gone.done():
+        try:
+            await asyncio.shield(gone)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 async def _gone(child: asyncio.subprocess.Process, seconds: float) -> None:

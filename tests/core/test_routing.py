@@ -1,0 +1,186 @@
+from typing import Any
+
+import pytest
+
+from tasks.core.errors import DatasetError, ServersNotReadyError
+from tasks.core.routing import Route, Servers
+
+
+def block(server_type: str, implementation: str, **fields: object) -> dict[str, Any]:
+    address = {"host": "10.0.0.1", "port": 12000}
+    return {server_type: {implementation: address | fields}}
+
+
+def agent(**fields: object) -> dict[str, Any]:
+    return block("responses_api_agents", "simple_agent", **fields)
+
+
+def fronting(name: str, **fields: object) -> dict[str, Any]:
+    reference = {"type": "responses_api_agents", "name": name}
+    return block("environment_servers", "legacy_agent", agent_server=reference | fields)
+
+
+def resources(name: str) -> dict[str, str]:
+    return {"type": "resources_servers", "name": name}
+
+
+def faults_of(config: dict[str, Any], *agents: str) -> tuple[str, ...]:
+    with pytest.raises(DatasetError) as caught:
+        Servers(config).routes(agents)
+    return caught.value.faults
+
+
+def source_faults(config: dict[str, Any], *sources: str) -> tuple[str, ...]:
+    with pytest.raises(DatasetError) as caught:
+        Servers(config).agents_of(sources)
+    return caught.value.faults
+
+
+def test_an_agent_is_reached_through_the_environment_server_that_fronts_it() -> None:
+    servers = Servers({"math": agent(port=1), "env": fronting("math")})
+
+    assert servers.routes(["math", "math"]) == {
+        "math": Route("http://10.0.0.1:12000", "env", "legacy_agent")
+    }
+    assert servers.agents == ["math"]
+    assert servers.environment_servers == ["env"]
+
+
+def test_servers_older_than_environment_servers_are_asked_directly() -> None:
+    servers = Servers({"math": agent(host=None, port="11005")})
+
+    route = servers.routes(["math"])["math"]
+
+    assert route == Route("http://127.0.0.1:11005", None, None)
+
+
+def test_a_reference_without_type_counts_only_as_agent_server() -> None:
+    server = block(
+        "environment_servers", "e", agent_server={"name": "a"}, other={"name": "b"}
+    )
+    config = {"a": agent(), "b": agent(), "env": server}
+
+    assert Servers(config).routes(["a"])["a"].server == "env"
+    assert faults_of(config, "b") == (
+        "agent 'b' must be fronted by exactly one environment server; found none",
+    )
+
+
+def test_a_server_fronts_every_agent_that_its_fields_name() -> None:
+    judge = {"type": "responses_api_agents", "name": "judge"}
+    server = block(
+        "environment_servers", "duel", agent_server={"name": "player"}, judge=judge
+    )
+    servers = Servers({"player": agent(), "judge": agent(), "env": server})
+
+    assert set(servers.routes(["player", "judge"])) == {"player", "judge"}
+
+
+def test_all_faults_are_in_one_message() -> None:
+    config = {
+        "math": agent(), "code": agent(), "free": agent(),
+        "env_1": fronting("code"), "env_2": fronting("code"), "env_3": fronting("math"),
+    }  # fmt: skip
+
+    with pytest.raises(DatasetError) as caught:
+        Servers(config).routes(["mth", "code", "free", "math", "poetry"])
+
+    must = "must be fronted by exactly one environment server"
+    assert str(caught.value).splitlines() == [
+        "the running servers cannot run this plan:",
+        f"  agent 'code' {must}; found env_1, env_2",
+        f"  agent 'free' {must}; found none",
+        "  agent 'mth' is unknown; did you mean 'math'?",
+        "  agent 'poetry' is unknown; the servers have code, free, math",
+    ]
+
+
+@pytest.mark.parametrize("port", [None, "${port}", "eleven", ""])
+def test_a_server_without_a_usable_port_is_a_fault(port: object) -> None:
+    server = fronting("math")
+    server["environment_servers"]["legacy_agent"]["port"] = port
+
+    (fault,) = faults_of({"math": agent(), "env": server}, "math")
+
+    assert fault.startswith("server 'env' has no usable address: host '10.0.0.1'")
+
+
+def test_a_host_that_is_still_an_interpolation_is_a_fault() -> None:
+    (fault,) = faults_of({"math": agent(host="${default_host}")}, "math")
+
+    assert fault == (
+        "server 'math' has no usable address: host '${default_host}', port 12000"
+    )
+
+
+def test_an_ipv6_host_is_put_into_brackets() -> None:
+    servers = Servers({"math": agent(host="::1")})
+
+    assert servers.routes(["math"])["math"].url == "http://[::1]:12000"
+
+
+def test_an_environment_server_is_found_by_name() -> None:
+    servers = Servers({"math": agent(), "env": fronting("math")})
+
+    assert servers.environment("env") == servers.routes(["math"])["math"]
+    assert servers.environment("math") is None
+
+
+def test_what_is_no_server_is_passed_over() -> None:
+    config: dict[str, Any] = {
+        "policy_api_key": "secret",
+        "nothing": None,
+        "empty": {"environment_servers": {}},
+        "odd": {"environment_servers": ["x"]},
+        "bare": {"environment_servers": {"e": 1}},
+        "math": agent(),
+    }
+
+    servers = Servers(config)
+
+    assert (servers.agents, servers.environment_servers) == (["math"], ["bare"])
+
+
+def test_a_configuration_without_agents_is_refused() -> None:
+    with pytest.raises(ServersNotReadyError, match="names no agent"):
+        Servers({"policy_model": {"responses_api_models": {"m": {}}}})
+
+
+def test_a_task_source_is_an_agent_or_the_resources_server_of_one() -> None:
+    config = {
+        "math_agent": agent(resources_server=resources("math")),
+        "math": block("resources_servers", "math"),
+    }
+
+    found = Servers(config).agents_of(["math", "math_agent"])
+
+    assert found == {"math": "math_agent", "math_agent": "math_agent"}
+
+
+def test_a_dataset_pins_the_agent_of_its_resources_server() -> None:
+    datasets = [{"agent": "second"}, {"agent": "second"}, {"name": "unpinned"}, None]
+    config = {
+        "first": agent(resources_server=resources("math")),
+        "second": agent(resources_server=resources("math")),
+        "math": block("resources_servers", "math", datasets=datasets),
+    }
+
+    assert Servers(config).agents_of(["math"]) == {"math": "second"}
+
+
+def test_task_sources_that_lead_to_no_single_agent_are_all_named() -> None:
+    pins = [{"agent": "x"}, {"agent": "y"}]
+    config = {
+        "x": agent(resources_server=resources("both")),
+        "y": agent(resources_server=resources("both")),
+        "both": block("resources_servers", "r"),
+        "alone": block("resources_servers", "r"),
+        "torn": block("resources_servers", "r", datasets=pins),
+    }
+
+    assert source_faults(config, "both", "alone", "torn", "boht") == (
+        "task source 'alone' is served by no agent; one must",
+        "task source 'boht' is unknown; did you mean 'both'?",
+        "task source 'both' is served by x, y; one must",
+        "task source 'torn' is served by x, y; one must",
+    )

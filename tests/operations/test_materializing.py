@@ -1,0 +1,307 @@
+"""What becomes of an input, and what an output that is already there allows."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.errors import ConfigError, DatasetError, PlanChangedError
+from tasks.core.models import PlanOptions, PlanSummary
+from tasks.operations.materializing import check_input, checked_output, materialize
+
+BOM = b"\xef\xbb\xbf"
+A = b'{"responses_create_params":{"input":"a"},"agent_ref":{"name":"x"}}'
+B = b'{"responses_create_params":{"input":"b"},"agent_ref":{"name":"x"}}'
+C = b'{"responses_create_params":{"input":"c"},"agent_ref":{"name":"y"}}'
+
+
+def output(folder: Path) -> RunFiles:
+    return checked_output(folder / "out" / "rollouts.jsonl")
+
+
+def planned(folder: Path, content: bytes, **options: Any) -> PlanSummary:  # noqa: ANN401
+    path = folder / "in.jsonl"
+    path.write_bytes(content)
+    return materialize(check_input(path, PlanOptions(**options)), output(folder))
+
+
+def collect_one(folder: Path) -> None:
+    files = output(folder)
+    key = {"_ng_task_index": 0, "_ng_rollout_index": 0}
+    files.rollouts.write_bytes(orjson.dumps({"reward": 1.0, **key}) + b"\n")
+
+
+def plan_lines(folder: Path) -> list[bytes]:
+    return output(folder).materialized_inputs.read_bytes().splitlines()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def refused(folder: Path, content: bytes, **options: Any) -> str:  # noqa: ANN401
+    """Return the refusal's message, and hold it to touching nothing."""
+    before = digests(folder / "out")
+    with pytest.raises(PlanChangedError) as raised:
+        planned(folder, content, **options)
+    assert digests(folder / "out") == before
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        A + b"\n" + B + b"\n",
+        A + b"\n" + B,
+        A + b"\r\n" + B + b"\r\n",
+        BOM + A + b"\n" + B,
+        b"\n" + A + b"\n \t\n" + B + b"\n\n",
+    ],
+)
+def test_line_endings_bom_and_blank_lines_do_not_change_the_plan(
+    content: bytes, tmp_path: Path
+) -> None:
+    found = planned(tmp_path, content)
+
+    assert found.num_tasks == 2
+    assert plan_lines(tmp_path) == [
+        row[:-1] + b',"_ng_task_index":%d,"_ng_rollout_index":0}' % index
+        for index, row in enumerate([A, B])
+    ]
+
+
+def test_blank_lines_are_counted_in_a_warning(tmp_path: Path) -> None:
+    found = planned(tmp_path, b"\n" + A + b"\n\n \n")
+
+    assert found.warnings == (f"{tmp_path / 'in.jsonl'}: skipped 3 blank lines",)
+
+
+def test_last_line_without_a_newline_is_the_same_task(tmp_path: Path) -> None:
+    assert planned(tmp_path, A + b"\r\n" + A + b"\n" + A).num_tasks == 1
+
+
+def test_other_spacing_is_another_task(tmp_path: Path) -> None:
+    assert planned(tmp_path, A + b"\n" + A.replace(b":", b": ")).num_tasks == 2
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 99])
+def test_limit_takes_the_first_rows(limit: int, tmp_path: Path) -> None:
+    found = planned(tmp_path, b"\n".join([A, B, C]), limit=limit, num_repeats=2)
+
+    assert found.num_rollouts == 2 * min(limit, 3)
+
+
+def test_rows_beyond_the_limit_need_not_be_usable(tmp_path: Path) -> None:
+    assert planned(tmp_path, A + b"\n{bad\n[1]\n", limit=1).num_tasks == 1
+
+
+def test_limit_that_leaves_out_an_agent_is_warned_of(tmp_path: Path) -> None:
+    found = planned(tmp_path, b"\n".join([A, B, C]), limit=2)
+
+    assert found.warnings == ("limit 2 leaves out every row of y",)
+
+
+def test_all_bad_rows_are_named_at_once_and_nothing_is_written(tmp_path: Path) -> None:
+    bad = [b"{bad", b"[1]", b"NaN", b'{"responses_create_params":{"t":NaN}}', b"{}"]
+    bad += [b'{"responses_create_params":{},"agent_ref":"x"}', A, b'{"n":%d}' % 2**70]
+
+    with pytest.raises(DatasetError, match=r"^7 task rows cannot be used") as raised:
+        planned(tmp_path, b"\n".join(bad))
+
+    lines = [
+        fault.removeprefix(f"{tmp_path}/in.jsonl:") for fault in raised.value.faults
+    ]
+    assert sorted(line.split(":")[0] for line in lines) == list("1234568")
+    assert not (tmp_path / "out").exists()
+
+
+def test_twenty_bad_rows_are_shown_at_most(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError) as raised:
+        planned(tmp_path, b"{}\n" * 50)
+
+    assert len(str(raised.value).splitlines()) == 22
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1])
+def test_whole_number_beyond_64_bits_is_refused_with_its_line(
+    number: int, tmp_path: Path
+) -> None:
+    row = A[:-1] + b',"id":%d}' % number
+
+    with pytest.raises(DatasetError, match=rf"in\.jsonl:2: .*whole number {number}"):
+        planned(tmp_path, B + b"\n" + row)
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 2**53 + 1])
+def test_whole_number_of_64_bits_is_kept(number: int, tmp_path: Path) -> None:
+    planned(tmp_path, A[:-1] + b',"id":%d}' % number)
+
+    assert b'"id":%d,' % number in plan_lines(tmp_path)[0]
+
+
+def test_duplicate_keys_are_warned_of(tmp_path: Path) -> None:
+    found = planned(tmp_path, A + b"\n" + B[:-1] + b',"n":1,"n":2}')
+
+    assert (
+        "1 rows name a key twice, and the last one counts: lines 2"
+        in (found.warnings[0])
+    )
+    assert plan_lines(tmp_path)[1].count(b'"n"') == 1
+
+
+def test_index_collision_names_both_lines(tmp_path: Path) -> None:
+    given = B[:-1] + b',"_ng_task_index":0}'
+
+    with pytest.raises(DatasetError, match=r"line 3 gives _ng_task_index 0.*line 1"):
+        planned(tmp_path, A + b"\n\n" + given)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", BOM])
+def test_input_without_rows_is_refused(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="holds no task rows"):
+        planned(tmp_path, content)
+
+
+def test_missing_input_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.jsonl does not exist"):
+        check_input(tmp_path / "none.jsonl", PlanOptions())
+
+
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_output_without_a_name_is_refused(path: str) -> None:
+    with pytest.raises(ConfigError):
+        checked_output(Path(path))
+
+
+def test_same_command_again_changes_nothing(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=3)
+    collect_one(tmp_path)
+    before = digests(tmp_path / "out")
+
+    found = planned(tmp_path, A + b"\n" + B, num_repeats=3)
+
+    assert digests(tmp_path / "out") == before
+    assert found.num_new == 0
+
+
+def test_fresh_run_on_an_existing_output_is_refused(tmp_path: Path) -> None:
+    planned(tmp_path, A)
+    collect_one(tmp_path)
+
+    message = refused(tmp_path, B)
+
+    assert "holds rollouts of another plan; nothing was touched" in message
+    assert 'responses_create_params.input: "a" → "b"' in message
+
+
+def test_changed_setting_is_refused_with_its_old_and_new_value(tmp_path: Path) -> None:
+    planned(tmp_path, A, responses_create_params={"temperature": 0})
+    collect_one(tmp_path)
+
+    message = refused(tmp_path, A, responses_create_params={"temperature": 1})
+
+    assert "responses_create_params.temperature: 0 → 1" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        ({"agent_name": "z"}, 'agent_name: null → "z"'),
+        ({"num_repeats": 1}, "num_repeats: 2 → 1"),
+        ({"num_repeats": 2, "num_repeats_add_seed": True}, "add_seed: false → true"),
+        ({"num_repeats": 2, "limit": 1}, "limit: null → 1"),
+    ],
+)
+def test_plan_that_changes_or_drops_rollouts_is_refused(
+    options: dict[str, Any], change: str, tmp_path: Path
+) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=2)
+    collect_one(tmp_path)
+
+    assert change in refused(tmp_path, A + b"\n" + B, **options)
+
+
+def test_dropped_rollouts_are_counted(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=3)
+    collect_one(tmp_path)
+
+    message = refused(tmp_path, A, num_repeats=2)
+
+    assert "4 planned rollouts would be dropped" in message
+
+
+def test_more_repeats_and_appended_rows_extend_the_plan(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=2)
+    collect_one(tmp_path)
+    before = set(plan_lines(tmp_path))
+
+    found = planned(tmp_path, b"\n".join([A, B, C]), num_repeats=3)
+
+    assert (found.num_rollouts, found.num_new) == (9, 5)
+    assert before < set(plan_lines(tmp_path))
+
+
+def test_interleaving_may_change_between_runs(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=2)
+    collect_one(tmp_path)
+    before = plan_lines(tmp_path)
+
+    found = planned(tmp_path, A + b"\n" + B, num_repeats=2, interleave_repeats=True)
+
+    assert found.num_new == 0
+    assert sorted(plan_lines(tmp_path)) == sorted(before) != plan_lines(tmp_path)
+
+
+def test_plan_without_rollouts_may_be_replaced(tmp_path: Path) -> None:
+    planned(tmp_path, A)
+
+    planned(tmp_path, B)
+
+    assert [b'"input":"b"' in line for line in plan_lines(tmp_path)] == [True]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rollouts.jsonl", "rollouts_failures.jsonl", "rollouts-shard-0-of-2.jsonl"],
+)
+def test_rollouts_without_their_plan_are_never_overwritten(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_bytes(b"{}\n")
+
+    assert "its plan rollouts_materialized_inputs.jsonl is not beside it" in (
+        refused(tmp_path, A)
+    )
+
+
+def test_task_sources_are_resolved_where_servers_can_be_asked(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"responses_create_params":{},"task_source":"s"}\n' + A)
+    asked: list[frozenset[str]] = []
+
+    def resolve(sources: frozenset[str]) -> dict[str, str]:
+        asked.append(sources)
+        return {"s": "solver"}
+
+    materialize(check_input(path, PlanOptions()), output(tmp_path), resolve)
+
+    assert asked == [frozenset({"s"})]
+    assert plan_lines(tmp_path)[0].endswith(
+        b'"_ng_rollout_index":0,"agent_ref":{"name":"solver"}}'
+    )
+
+
+def test_manifest_says_what_the_plan_was_made_from(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\r\n" + B, num_repeats=2)
+
+    found = orjson.loads(output(tmp_path).run.read_bytes())
+
+    digest = sha256(A + b"\n" + B + b"\n").hexdigest()
+    assert found["input"]["sha256"] == digest
+    assert found["settings"]["num_repeats"] == 2
+    assert found["plan"] == {"num_tasks": 2, "num_rollouts": 4}
