@@ -16,6 +16,10 @@ test: $(READY)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest
 
+# GYM=PATH of Gym's own command compares with it.
+bench: $(READY)
+	$(BIN)/python benchmarks/collect.py $(if $(GYM),--gym-command $(GYM))
+
 format: $(READY)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format

@@ -3,10 +3,13 @@
 import asyncio
 from typing import NamedTuple
 
+import httpx
+from prefect.exceptions import PrefectException
+
 from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.reward_profiling import reward_profiling
-from flows.terminal import STOPPED
+from flows.terminal import STOPPED, Live, warn
 from tasks.core.models import RunSummary
 from tasks.operations.stopping import exit_code_of_signal
 
@@ -19,26 +22,32 @@ class Ended(NamedTuple):
     message: str | None = None
 
 
-async def conduct(params: RewardProfilingParams) -> Ended:
+async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     """Run the flow to its end; what the flow raised is raised again."""
     try:
         state = await reward_profiling(params, return_state=True)
     except asyncio.CancelledError:
-        code = exit_code_of_signal()
-        if code is None:
+        if exit_code_of_signal() is None:
             raise
-        return Ended(code, None, STOPPED)
+        return _ended(None)
+    except (httpx.HTTPError, PrefectException, RuntimeError) as error:
+        # What the flow raises comes back in its state; this is Prefect's own trouble.
+        if live.summary is None:
+            said = f"Prefect's server does not answer: {error}"
+            return Ended(ExitCode.FAILED, None, said)
+        warn("Prefect's server went away; its page does not show how this run ended")
+        return _ended(live.summary)
     result = await state.aresult(raise_on_failure=False)
     if isinstance(result, RunSummary):
-        return Ended(_code(result), result)
+        return _ended(result)
     if isinstance(result, Exception):
         raise result  # with its own traceback; main tells ours from a defect
     return Ended(ExitCode.FAILED, None, f"the run ended {state.name}: {state.message}")
 
 
-def _code(summary: RunSummary) -> int:
+def _ended(summary: RunSummary | None) -> Ended:
     if (code := exit_code_of_signal()) is not None:
-        return code
-    if summary.is_failed:
-        return ExitCode.FAILED
-    return ExitCode.PARTIAL if summary.is_partial else ExitCode.WHOLE
+        return Ended(code, summary, STOPPED)
+    if summary is None or summary.is_failed:
+        return Ended(ExitCode.FAILED, summary)
+    return Ended(ExitCode.PARTIAL if summary.is_partial else ExitCode.WHOLE, summary)

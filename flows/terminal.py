@@ -141,6 +141,8 @@ class Live:
         self._bars: Bars | None = None
         self._shards: dict[int, _Shard] = {}
         self._told = 0.0
+        self.summary: RunSummary | None = None
+        """What the run came to, once it is known."""
 
     @contextmanager
     def showing(self) -> Iterator[None]:
@@ -180,6 +182,10 @@ class Live:
             # Holding the progress keeps its id from being used again.
             shard = self._shards[id(progress)] = _Shard(bar, progress)
         self._bars.update(shard.bar, completed=progress.done, description=said)
+
+    def end(self, summary: RunSummary) -> None:
+        """Keep what the run came to."""
+        self.summary = summary
 
     def observe(self, progress: Progress, note: str | None) -> None:
         """Take numbers and a note, where no flow is between."""

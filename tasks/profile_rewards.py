@@ -10,6 +10,7 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import ProfileOptions, RunSummary, ShardSummary
 from tasks.core.summary import with_stops
 from tasks.operations.profiling_run import profile_output
+from tasks.operations.watching import watcher
 
 
 @task(name="profile-rewards", task_run_name="profile", cache_policy=NO_CACHE)
@@ -22,4 +23,6 @@ async def profile_rewards(
         RecordError: plan and records contradict each other.
     """
     summary = await asyncio.to_thread(profile_output, RunFiles(output), options)
-    return with_stops(summary, shards)
+    summary = with_stops(summary, shards)
+    watcher.get().end(summary)
+    return summary

@@ -76,10 +76,11 @@ def _show(files: RunFiles, shards: list[ShardSummary]) -> int:
     out.print(f"{planned - missing} of {planned} rollouts collected")
     path = shards[0].path if len(shards) == 1 else files.rollouts
     out.print(f"  {path}", style="dim")
+    if (code := exit_code_of_signal()) is not None:
+        complain(STOPPED)
+        return code
     for reason in dict.fromkeys(shard.stopped for shard in shards if shard.stopped):
         complain(reason)
-    if (code := exit_code_of_signal()) is not None:
-        return code
     if any(shard.is_failed for shard in shards):
         return ExitCode.FAILED
     return ExitCode.PARTIAL if missing else ExitCode.WHOLE

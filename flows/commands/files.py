@@ -13,8 +13,10 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ConfigError
 from tasks.core.models import PlanOptions, ProfileOptions
 from tasks.core.reporting import planned
+from tasks.operations.collecting import count_collected
 from tasks.operations.materializing import check_input
 from tasks.operations.materializing import materialize as write_plan
+from tasks.operations.merging import merge_shards
 from tasks.operations.profiling_run import profile_files
 
 _PLAN = PlanOptions()
@@ -88,3 +90,24 @@ def inspect(output: Path, /) -> int:
         output: The rollouts file.
     """
     return show_output(RunFiles(output))
+
+
+def merge(output: Path, /) -> int:
+    """Put an output's shards together, each rollout once.
+
+    Args:
+        output: The rollouts file; its shards lie beside it.
+    """
+    files = RunFiles(output)
+    with output_lock(files.lock):
+        summary = merge_shards(files)
+        planned, collected = count_collected(files)
+    for shard in summary.missing_shards:
+        warn(f"shard {shard} is missing")
+    out.print(
+        f"{summary.merged} records of {summary.num_shards} shards merged,"
+        f" {summary.copies} copies dropped"
+    )
+    out.print(f"{collected} of {planned} planned rollouts collected")
+    out.print(f"  {output}", style="dim")
+    return ExitCode.PARTIAL if collected < planned else ExitCode.WHOLE

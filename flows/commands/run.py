@@ -23,6 +23,7 @@ _DEMO_REPEATS = 8
 _PREFECT_DEFAULTS = {
     # The command line shows the run itself; Prefect's page has the full log.
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "DO_NOT_TRACK": "1",
@@ -96,7 +97,7 @@ def _run_flow(params: RewardProfilingParams) -> int:
     token = watcher.set(live)
     try:
         with live.showing():
-            ended = asyncio.run(conduct(params))
+            ended = asyncio.run(conduct(params, live))
     finally:
         watcher.reset(token)
     if ended.summary is not None:

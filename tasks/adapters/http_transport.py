@@ -29,6 +29,7 @@ KEEPALIVE_SECONDS = 4.0
 
 MAX_REPLY_BYTES = 256 * 1024 * 1024
 _CHUNK_BYTES = 1 << 18
+_OPEN_FILES = 1 << 17
 _NOT_PASSED = {b"set-cookie", b"set-cookie2"}
 _SINGLE = {b"content-length", b"transfer-encoding", b"host"}
 
@@ -159,10 +160,12 @@ def _seconds_to_headers(request: httpx.Request) -> float | None:
 
 
 def _allow_many_sockets() -> None:
-    """Raise the limit on open files as far as this user may: one socket a request."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Raise the limit on open files, which one socket a request would meet."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _ascii(reason: str | None) -> bytes:

@@ -145,7 +145,7 @@ def _labels(groups: list[_Group]) -> list[str]:
 async def _ask(client: GymClient, group: _Group) -> dict[str, Any] | str:
     """Return the server's answer, or what went wrong with it as a sentence."""
     name = group.server or ", ".join(sorted(group.agents)) or "a record without agent"
-    failed = f"{name} could not aggregate its {len(group.records)} records"
+    failed = f"{name} could not aggregate its metrics"
     if group.url is None:
         return f"{failed}: it is not among the servers that run now"
     try:

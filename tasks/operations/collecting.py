@@ -94,6 +94,20 @@ def read_ledger(files: RunFiles) -> Ledger:
     return ledger
 
 
+def count_collected(files: RunFiles) -> tuple[int, int]:
+    """Count the planned rollouts, and those of them that have a record.
+
+    Raises:
+        ConfigError: there is no plan.
+    """
+    ledger = read_ledger(files)
+    planned = collected = 0
+    for rollout in shard_rollouts(files.materialized_inputs, 0, 1):
+        planned += 1
+        collected += rollout.key in ledger.collected
+    return planned, collected
+
+
 def _read_parts(files: RunFiles, ledger: Ledger, own: RunFiles | None) -> int:
     """Read an output's journals; damaged lines are set aside in our `own` only."""
 

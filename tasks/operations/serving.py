@@ -17,8 +17,9 @@ from tasks.core.errors import GymError, GymRejectedError, ServersNotReadyError
 from tasks.core.models import ServerOptions
 from tasks.core.routing import Servers
 
+_FIRST_POLL_SECONDS = 0.05
 _POLL_SECONDS = 0.5
-_TELL_SECONDS = 3.0
+TELL_SECONDS = 3.0
 _PROBE_SECONDS = 10.0
 ABSENT_SECONDS = 15.0
 """How long nothing may listen where servers should be found running."""
@@ -90,15 +91,19 @@ async def wait_until_ready(
     say: Callable[[str], None] = lambda _: None,
     *,
     absent_seconds: float = ABSENT_SECONDS,
+    tell_seconds: float = TELL_SECONDS,
 ) -> Servers:
     """Wait until every server behind a head server is ready, and read which they are.
 
-    Nothing may listen for `absent_seconds`: servers that are found are up by then.
+    Nothing may listen for `absent_seconds`: servers that are found are up by then. A
+    wait longer than `tell_seconds` is said once.
 
     Raises:
         ServersNotReadyError: nothing listens there, or it was not ready in time.
     """
-    problem = await _until_ready(head_url, timeout_seconds, say, absent_seconds)
+    problem = await _until_ready(
+        head_url, timeout_seconds, say, absent_seconds, tell_seconds
+    )
     if problem is not None:
         raise ServersNotReadyError(problem)
     async with gym_client(read_seconds=30.0) as client:
@@ -113,6 +118,7 @@ async def _until_ready(
     timeout_seconds: float,
     say: Callable[[str], None] = lambda _: None,
     absent_seconds: float | None = None,
+    tell_seconds: float = TELL_SECONDS,
 ) -> str | None:
     """Wait for the head server; returns None, or why it is of no use to wait longer."""
     started = time.monotonic()
@@ -134,7 +140,7 @@ async def _until_ready(
                     f"the head server {head_url} was not ready within {limit:g} s:"
                     f" {problem}"
                 )
-            if not told and waited > _TELL_SECONDS:
+            if not told and waited > tell_seconds:
                 told = True
                 say(f"waiting for {head_url}: {problem}")
-            await asyncio.sleep(min(_POLL_SECONDS, limit))
+            await asyncio.sleep(min(_POLL_SECONDS, _FIRST_POLL_SECONDS + waited / 4))

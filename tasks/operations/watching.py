@@ -3,6 +3,7 @@
 from contextvars import ContextVar
 from typing import Protocol
 
+from tasks.core.models import RunSummary
 from tasks.core.progress import Progress
 
 
@@ -18,6 +19,9 @@ class Watcher(Protocol):
     def watch(self, progress: Progress) -> None:
         """Take the present numbers of a collection."""
 
+    def end(self, summary: RunSummary) -> None:
+        """Take what the run came to."""
+
 
 class Nobody:
     """Watches nothing."""
@@ -29,6 +33,9 @@ class Nobody:
         """Ignore it."""
 
     def watch(self, progress: Progress) -> None:
+        """Ignore it."""
+
+    def end(self, summary: RunSummary) -> None:
         """Ignore it."""
 
 

@@ -243,7 +243,7 @@ def test_a_reply_is_written_only_when_it_can_be_read_again(
 
     line = line_of(body)
 
-    assert depth > 250 if line is None else orjson.loads(line)["a"]  # noqa: PT018
+    assert depth > 250 if line is None else orjson.loads(line)["a"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,173 @@
+import re
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
+from tasks.core.models import CollectOptions, PlanOptions, ProfileOptions, ServerOptions
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+TASKS = str(EMBEDDED_TASKS)
+OF_MATERIALIZE = [
+    "--num-repeats", '{"_default": 2, "b": 3}',
+    "--num-repeats-add-seed", "--interleave-repeats",
+    "--limit", "3",
+    "--agent-map", '{"exact_match_agent": "a"}',
+    "--fan-out", '{"exact_match_agent": ["b", "c"]}',
+    "--responses-create-params", '{"temperature": 0.5, "metadata": {"team": "x"}}',
+]  # fmt: skip
+OF_COLLECT = [
+    "--concurrency", "7", "--num-shards", "2", "--rollout-timeout", "1.5",
+    "--retries", "0", "--max-attempts", "2",
+]  # fmt: skip
+
+
+def words(text: str) -> str:
+    """Return text without the frame that the help draws and without its breaks."""
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).replace("`", "").split())
+
+
+def documented(*models: type[PlanOptions | RewardProfilingParams]) -> Iterable[str]:
+    for model in models:
+        for name, field in model.model_fields.items():
+            yield f"--{name.replace('_', '-')}"
+            yield words(field.description or "no documentation")
+
+
+@pytest.mark.parametrize(
+    ("name", "models"),
+    [
+        ("run", [PlanOptions, CollectOptions, ProfileOptions, ServerOptions]),
+        ("materialize", [PlanOptions]),
+        ("collect", [CollectOptions]),
+        ("profile", [ProfileOptions]),
+    ],
+)
+def test_help_shows_the_documentation_of_each_field(
+    command: Run, name: str, models: list[type[PlanOptions]]
+) -> None:
+    shown = words(command(name, "--help", COLUMNS="1000").stdout)
+
+    assert [said for said in documented(*models) if said not in shown] == []
+
+
+@pytest.mark.parametrize("name", ["demo", "inspect"])
+def test_help_fits_eighty_columns(command: Run, name: str) -> None:
+    shown = command(name, "--help")
+
+    assert shown.returncode == 0
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_the_version_is_told(command: Run) -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", command("--version").stdout)
+
+
+def test_materialize_takes_every_option(command: Run, tmp_path: Path) -> None:
+    done = command(
+        "materialize", "--input", TASKS, "--output", "r.jsonl", *OF_MATERIALIZE
+    )
+
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "r_materialized_inputs.jsonl").read_bytes().splitlines()
+    first = orjson.loads(lines[0])
+    assert len(lines) == 3 * (3 + 2)
+    assert first["agent_ref"] == {"name": "b"}
+    assert first["responses_create_params"]["temperature"] == 0.5
+    assert first["responses_create_params"]["metadata"] == {
+        "team": "x",
+        "extra_body": '{"seed": 0}',
+    }
+
+
+@pytest.mark.parametrize(
+    "options", [["--agent-name", "everyone"], ["--default-agent", "everyone"]]
+)
+def test_rows_can_be_given_an_agent(
+    command: Run, tmp_path: Path, options: list[str]
+) -> None:
+    (tmp_path / "t.jsonl").write_text('{"responses_create_params": {"input": "?"}}')
+
+    done = command("materialize", "--input", "t.jsonl", "--output", "r.jsonl", *options)
+
+    assert done.returncode == 0, done.stderr
+    plan = (tmp_path / "r_materialized_inputs.jsonl").read_bytes()
+    assert orjson.loads(plan)["agent_ref"] == {"name": "everyone"}
+
+
+def test_run_takes_the_options_of_every_step(command: Run) -> None:
+    done = command(
+        "run", "--input", "absent.jsonl", "--output", "r.jsonl", "--demo",
+        *OF_MATERIALIZE, *OF_COLLECT, "--pass-threshold", "0.5",
+        "--model-url", "http://127.0.0.1:9/v1", "--model", "m",
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: absent.jsonl does not exist\n"
+
+
+def test_run_takes_several_configurations_after_one_flag(command: Run) -> None:
+    done = command(
+        "run", "--input", "absent.jsonl", "--output", "r.jsonl",
+        "--gym-config", "a.yaml", "b.yaml", "--gym-config", "c.yaml",
+    )  # fmt: skip
+
+    assert done.stderr == "error: absent.jsonl does not exist\n"
+
+
+def test_collect_takes_every_option_and_asks_for_a_plan(command: Run) -> None:
+    done = command(
+        "collect", "--output", "r.jsonl", "--head-url", "http://127.0.0.1:9",
+        *OF_COLLECT,
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert "r_materialized_inputs.jsonl does not exist" in done.stderr
+
+
+MATERIALIZE = ["materialize", "--input", TASKS, "--output", "r.jsonl"]
+RUN = ["run", "--output", "r.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([*MATERIALIZE, "--num-repeat", "2"], "Did you mean --num-repeats?"),
+        ([*RUN, "--demo", "--concurency", "2"], "Did you mean --concurrency?"),
+        (["inspct", "r.jsonl"], 'Did you mean "inspect"?'),
+        (["inspect"], "OUTPUT"),
+        (["collect", "--output", "r.jsonl"], "--head-url"),
+        ([*MATERIALIZE, "--limit", "0"], "--limit: Input should be greater than"),
+        ([*RUN, "--demo", "--limit", "-1"], "--limit: Input should be greater than"),
+        ([*RUN, "--demo", "--concurrency", "x"], "--concurrency: Input should be"),
+        ([*MATERIALIZE, "--num-repeats", "0"], "--num-repeats: Input should be"),
+        ([*MATERIALIZE, "--agent-map", "[1]"], "--agent-map: Input should be a JSON"),
+        ([*MATERIALIZE, "--fan-out", '{"a": []}'], "fan_out['a'] must list"),
+        ([*MATERIALIZE, "--agent-map", '{"a'], "Invalid value for --agent-map"),
+        (
+            [*MATERIALIZE, "--responses-create-params", "3"],
+            "--responses-create-params: Input should be a JSON object",
+        ),
+        (RUN, "give one of --head-url, --gym-config and --demo"),
+        ([*RUN, "--demo", "--head-url", "http://h"], "give exactly one of head_url"),
+        ([*RUN, "--head-url", "http://h"], "input is required"),
+        ([*RUN, "--demo", "--model-url", "http://h"], "needs the name of its model"),
+        ([*RUN, "--demo", "--prompt-config", "p"], "--prompt-config is not supported"),
+        ([*MATERIALIZE, "--prompt-config", "p"], "--prompt-config is not supported"),
+        (["demo", "--num-repeats", "0"], "num-repeats: Input should be"),
+    ],
+)
+def test_wrong_options_are_told_in_a_line(
+    command: Run, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    done = command(*arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []

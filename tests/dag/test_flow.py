@@ -1,0 +1,164 @@
+"""The flow in this process, on the embedded environment and a real Prefect server."""
+
+import asyncio
+import gc
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+import pytest
+from prefect.client.schemas.objects import State, StateType
+from prefect.context import FlowRunContext
+
+from flows.parameters import RewardProfilingParams
+from flows.reward_profiling import reward_profiling
+from tasks.core.models import CollectOptions, PlanOptions, ServerOptions
+
+Found = Callable[..., list[dict[str, object]]]
+
+DEMO = ServerOptions(demo=True)
+STEPS = {
+    "start_servers", "materialize_inputs", "collect_shard", "merge_shards",
+    "aggregate_metrics", "profile_rewards", "publish_profile",
+}  # fmt: skip
+
+
+class Conducted(NamedTuple):
+    """A flow run that ended."""
+
+    state: State[Any]
+    flow_run_id: UUID
+    output: Path
+
+
+async def _state_of(params: RewardProfilingParams) -> State[Any]:
+    return await reward_profiling(params, return_state=True)
+
+
+def conduct(output: Path, *, repeats: int, shards: int = 1) -> Conducted:
+    params = RewardProfilingParams(
+        output=output,
+        servers=DEMO,
+        plan=PlanOptions(num_repeats=repeats),
+        collect=CollectOptions(num_shards=shards),
+    )
+    with warnings.catch_warnings():
+        # Prefect leaves sockets to its server for the garbage collector to close.
+        warnings.simplefilter("ignore", ResourceWarning)
+        state = asyncio.run(_state_of(params))
+        gc.collect()
+    flow_run_id = state.state_details.flow_run_id
+    assert flow_run_id is not None
+    return Conducted(state, flow_run_id, output)
+
+
+@pytest.fixture(scope="session")
+def once(api_url: str, tmp_path_factory: pytest.TempPathFactory) -> Conducted:
+    """Give a run of one repeat."""
+    assert api_url
+    return conduct(tmp_path_factory.mktemp("once") / "r.jsonl", repeats=1)
+
+
+@pytest.fixture(scope="session")
+def grown(once: Conducted) -> Conducted:
+    """Give the same output, run again with four repeats."""
+    assert FlowRunContext.get() is None
+    return conduct(once.output, repeats=4)
+
+
+@pytest.fixture
+def steps(found: Found) -> Callable[[Conducted], list[str]]:
+    """Give a way to name a run's task runs, by the step they ran."""
+
+    def named(conducted: Conducted, count: int = len(STEPS)) -> list[str]:
+        wanted = {"flow_runs": {"id": {"any_": [str(conducted.flow_run_id)]}}}
+        deadline = time.monotonic() + 20
+        # The server records task runs a moment after they ended.
+        while len(runs := found("task_runs", wanted)) < count:
+            assert time.monotonic() < deadline, "task runs were not recorded in time"
+            time.sleep(0.1)
+        assert {run["state_type"] for run in runs} <= {"COMPLETED", "RUNNING"}
+        return sorted(str(run["task_key"]).rpartition("-")[0] for run in runs)
+
+    return named
+
+
+def profile_bytes(output: Path) -> list[bytes]:
+    endings = (
+        "_reward_profiling.jsonl",
+        "_agent_metrics.json",
+        "_repeat_level_metrics.json",
+    )
+    return [output.with_name(output.stem + ending).read_bytes() for ending in endings]
+
+
+def test_a_whole_run_is_completed_and_says_how_much_it_collected(
+    once: Conducted,
+) -> None:
+    summary = asyncio.run(once.state.aresult())
+
+    assert (once.state.type, once.state.name) == (StateType.COMPLETED, "Completed")
+    assert once.state.message == "24 of 24 rollouts collected"
+    assert (summary.planned, summary.collected, summary.is_partial) == (24, 24, False)
+    assert once.output.read_bytes().count(b"\n") == 24
+
+
+def test_each_step_is_one_task_run_however_many_rollouts_there_are(
+    once: Conducted, grown: Conducted, steps: Callable[..., list[str]]
+) -> None:
+    assert grown.state.message == "96 of 96 rollouts collected"
+    assert steps(once) == steps(grown) == sorted(STEPS)
+
+
+def test_more_repeats_keep_the_records_that_were_there(
+    once: Conducted, grown: Conducted
+) -> None:
+    records = [orjson.loads(line) for line in grown.output.read_bytes().splitlines()]
+    keys = [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in records]
+
+    assert once.output == grown.output
+    assert {repeat for _, repeat in keys[:24]} == {0}
+    assert sorted(keys) == [(task, repeat) for task in range(24) for repeat in range(4)]
+
+
+def test_the_run_is_named_by_a_sentence(grown: Conducted, found: Found) -> None:
+    (run,) = found(
+        "flow_runs", {"flow_runs": {"id": {"any_": [str(grown.flow_run_id)]}}}
+    )
+
+    assert run["name"] == f"4 repeats of tasks into {grown.output}"
+
+
+def test_the_page_shows_the_numbers_of_the_files(
+    grown: Conducted, found: Found
+) -> None:
+    of_run = {"flow_run_id": {"any_": [str(grown.flow_run_id)]}}
+    shown = {row["key"]: row for row in found("artifacts", {"artifacts": of_run})}
+    agents = orjson.loads(grown.output.with_name("r_agent_metrics.json").read_bytes())
+
+    progress = shown["collect-shard-0"]
+    table = shown["reward-profiling-agents"]
+    report = shown["reward-profiling-report"]
+    assert (progress["type"], progress["data"]) == ("progress", 100)
+    assert str(progress["description"]).startswith("96/96 done, mean reward 0.")
+    assert table["description"] == report["description"] == grown.state.message
+    rows = orjson.loads(str(table["data"]))
+    assert [row["agent"] for row in rows] == [a["agent_ref"]["name"] for a in agents]
+    for row, agent in zip(rows, agents, strict=True):
+        assert row["mean reward"].split(" ± ")[0] == f"{agent['mean/reward']:.3f}"
+        assert f"| {row['agent']} | {row['rollouts']} |" in str(report["data"])
+    assert str(report["data"]).startswith(f"# {grown.state.message}\n")
+
+
+def test_the_profile_does_not_depend_on_the_number_of_shards(
+    grown: Conducted, tmp_path: Path, steps: Callable[..., list[str]]
+) -> None:
+    dealt = conduct(tmp_path / "r.jsonl", repeats=4, shards=3)
+
+    assert profile_bytes(dealt.output) == profile_bytes(grown.output)
+    assert steps(dealt, len(STEPS) + 2).count("collect_shard") == 3
+    assert list(tmp_path.glob("*-shard-*")) == []

@@ -1,0 +1,212 @@
+"""The flow as a process, reporting to a Prefect server, and what stops it."""
+
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+
+from flows.parameters import EMBEDDED_TASKS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[str]]
+Found = Callable[..., list[dict[str, object]]]
+
+CANBERRA = "capital of Australia"  # a word of the first task
+LONG = ["demo", "--output", "r.jsonl", "--num-repeats", "8", "--concurrency", "12"]
+
+
+def keys(path: Path) -> Counter[str]:
+    """Count the rollout keys of a file's whole lines, as the environment counts."""
+    whole = path.read_bytes().rpartition(b"\n")[0].splitlines()
+    rows = [orjson.loads(line) for line in whole]
+    pairs = [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows]
+    return Counter(f"{task}:{repeat}" for task, repeat in pairs)
+
+
+def planned(output: Path) -> Counter[str]:
+    return keys(output.with_name("r_materialized_inputs.jsonl"))
+
+
+def turn(servers: httpx.Client, **knobs: object) -> None:
+    servers.post("/_knobs", json=knobs).raise_for_status()
+
+
+def asked(servers: httpx.Client) -> Counter[str]:
+    return Counter(servers.get("/_knobs").json()["by_key"])
+
+
+def run(servers: httpx.Client, *options: str) -> list[str]:
+    return ["run", "--input", str(EMBEDDED_TASKS), "--output", "r.jsonl",
+            "--head-url", str(servers.base_url), *options]  # fmt: skip
+
+
+def until(holds: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.02)
+
+
+def collected(output: Path, count: int) -> None:
+    """Wait until so many rollouts are on disk."""
+    until(
+        lambda: output.exists() and output.read_bytes().count(b"\n") >= count,
+        f"{count} rollouts on disk",
+    )
+
+
+def environments_of(owner: int) -> list[int]:
+    """Return the processes that `owner` started to serve the embedded environment."""
+    threads = Path(f"/proc/{owner}/task").glob("*/children")
+    children = [pid for thread in threads for pid in thread.read_text().split()]
+    return [
+        int(pid)
+        for pid in children
+        if b"tasks.demo" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_a_partial_run_is_not_green_and_again_only_the_rest_is_asked(
+    command: Run, servers: httpx.Client, api_url: str, found: Found, tmp_path: Path
+) -> None:
+    turn(servers, fail_status=500, fail_match=CANBERRA)
+    line = [*run(servers), "--num-repeats", "2", "--retries", "0"]
+
+    first = command(*line, PREFECT_API_URL=api_url)
+    turn(servers, fail_status=0)
+    profile = (tmp_path / "r_reward_profiling.jsonl").read_bytes()
+    second = command(*line, PREFECT_API_URL=api_url)
+
+    assert first.returncode == 3, first.stderr
+    assert first.stdout.startswith("46 of 48 rollouts collected: 2 failed\n")
+    assert profile.count(b"\n") == 23
+    assert second.returncode == 0, second.stderr
+    assert keys(tmp_path / "r.jsonl") == planned(tmp_path / "r.jsonl")
+    assert asked(servers) == {**planned(tmp_path / "r.jsonl"), "0:0": 2, "0:1": 2}
+    names = {"flow_runs": {"name": {"like_": "2 repeats of tasks into r.jsonl"}}}
+    states = {run["state_name"]: run["state"] for run in found("flow_runs", names)}
+    assert set(states) == {"Partial", "Completed"}
+    assert states["Partial"]["type"] == "FAILED"  # type: ignore[index]
+    said = states["Partial"]["message"]  # type: ignore[index]
+    assert said == "46 of 48 rollouts collected: 2 failed"
+
+
+def test_repeats_of_identical_rows_are_never_answered_from_a_cache(
+    command: Run, servers: httpx.Client, api_url: str, tmp_path: Path
+) -> None:
+    row = EMBEDDED_TASKS.read_bytes().splitlines()[0] + b"\n"
+    (tmp_path / "same.jsonl").write_bytes(row * 2)
+    line = ["run", "--input", "same.jsonl", "--output", "r.jsonl", "--num-repeats", "4"]
+
+    done = command(*line, "--head-url", str(servers.base_url), PREFECT_API_URL=api_url,
+                   PREFECT_TASKS_DEFAULT_PERSIST_RESULT="true")  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert asked(servers) == {f"0:{repeat}": 1 for repeat in range(8)}
+
+
+def test_demo_twice_takes_a_new_folder(
+    command: Run, api_url: str, tmp_path: Path
+) -> None:
+    once = command("demo", "--num-repeats", "1", PREFECT_API_URL=api_url)
+    twice = command("demo", "--num-repeats", "1", PREFECT_API_URL=api_url)
+
+    assert (once.returncode, twice.returncode) == (0, 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "reward-profiling-demo",
+        "reward-profiling-demo-2",
+    ]
+    assert max(map(len, once.stdout.splitlines())) <= 80
+    assert "Traceback" not in once.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_environment_and_keeps_the_records(
+    start: Start, api_url: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    child = start(*LONG, PREFECT_API_URL=api_url)
+    collected(tmp_path / "r.jsonl", 20)
+    (environment,) = environments_of(child.pid)
+
+    child.send_signal(number)
+    said, _ = child.communicate(timeout=15)
+
+    assert child.returncode == 128 + number, said
+    assert said.splitlines()[-1].endswith("run the same command again to do the rest")
+    assert "Traceback" not in said
+    assert not is_alive(environment)
+    assert set(keys(tmp_path / "r.jsonl").values()) == {1}
+    assert len(keys(tmp_path / "r.jsonl")) >= 20
+
+
+def test_after_a_kill_the_environment_is_gone_and_the_same_command_does_the_rest(
+    command: Run, start: Start, api_url: str, tmp_path: Path
+) -> None:
+    child = start(*LONG, PREFECT_API_URL=api_url)
+    collected(tmp_path / "r.jsonl", 20)
+    (environment,) = environments_of(child.pid)
+
+    os.kill(child.pid, signal.SIGKILL)
+    until(lambda: not is_alive(environment), "the environment is gone", seconds=5)
+    kept = keys(tmp_path / "r.jsonl")
+    rest = command(*LONG, PREFECT_API_URL=api_url)
+
+    assert rest.returncode == 0, rest.stderr
+    assert f"{len(kept)} from earlier runs" in rest.stderr
+    assert keys(tmp_path / "r.jsonl") == planned(tmp_path / "r.jsonl")
+
+
+def test_when_prefects_server_goes_away_the_run_still_ends_whole(
+    command: Run,
+    start: Start,
+    mortal_server: tuple[str, int],
+    api_url: str,
+    tmp_path: Path,
+) -> None:
+    url, server = mortal_server
+    child = start(*LONG, PREFECT_API_URL=url, PREFECT_CLIENT_MAX_RETRIES="0")
+    collected(tmp_path / "r.jsonl", 20)
+
+    os.killpg(server, signal.SIGKILL)
+    said, _ = child.communicate(timeout=60)
+    again = command(*LONG, PREFECT_API_URL=api_url)
+
+    assert child.returncode == 0, said
+    assert "Prefect's server went away" in said
+    assert "192 of 192 rollouts collected" in said
+    assert keys(tmp_path / "r.jsonl") == planned(tmp_path / "r.jsonl")
+    assert (again.returncode, again.stdout) == (0, said[said.index("192 of 192") :])
+
+
+def test_a_prefect_server_that_is_not_there_is_told_in_a_line(command: Run) -> None:
+    url = "http://127.0.0.1:9/api"
+
+    done = command("demo", PREFECT_API_URL=url)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: Prefect's server does not answer: ")
+    assert url in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_server_it_runs_on_a_temporary_one(command: Run) -> None:
+    done = command("demo", "--num-repeats", "1")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("starting Prefect's temporary server …\n")
+    assert done.stdout.startswith("24 of 24 rollouts collected\n")
