@@ -10,6 +10,11 @@ from pathlib import Path
 import httpx
 import orjson
 import pytest
+from hypothesis import settings
+
+# A busy machine is no reason for a property to fail.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("reward-profiling"))

@@ -6,9 +6,9 @@ are a range. Rows are checked whole before the first rollout is planned.
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -29,8 +29,8 @@ class PlannedTask:
     task_index: int | str
     agent: str | None
     """None only for a row that names a task source, until that is resolved."""
-    first_rollout_index: int
-    num_repeats: int
+    rollout_indices: Sequence[int]
+    """Ascending; a range, unless an earlier plan had given some of them away."""
 
 
 @dataclass(slots=True)
@@ -44,21 +44,41 @@ class Plan:
     @property
     def num_rollouts(self) -> int:
         """Planned rollouts in all."""
-        return sum(task.num_repeats for task in self.tasks)
+        return sum(len(task.rollout_indices) for task in self.tasks)
 
     @property
     def num_tasks(self) -> int:
         """Distinct task indices."""
         return len({task.task_index for task in self.tasks})
 
+    def keeping(self, planned: Mapping[tuple[int | str, str], Sequence[int]]) -> "Plan":
+        """Return the plan with every rollout that was planned before at its index.
+
+        `planned[task index, agent]` lists the rollout indices that an earlier plan gave
+        out, ascending. New repeats come after all of them, so that a key never changes
+        hands: not to another agent either, where a task is run by several.
+        """
+        free = {key: deque(indices) for key, indices in planned.items()}
+        following: Counter[int | str] = Counter()
+        for (task_index, _), indices in planned.items():
+            following[task_index] = max(
+                following[task_index], *(i + 1 for i in indices)
+            )
+        kept = Plan(warnings=self.warnings, num_rows=self.num_rows)
+        for task in self.tasks:
+            known = free.get((task.task_index, task.agent or ""), deque())
+            wanted = len(task.rollout_indices)
+            indices = [known.popleft() for _ in range(min(wanted, len(known)))]
+            fresh = following[task.task_index]
+            following[task.task_index] += wanted - len(indices)
+            indices += range(fresh, following[task.task_index])
+            kept.tasks.append(replace(task, rollout_indices=indices))
+        return kept
+
     def rollouts(self, *, interleave: bool) -> Iterator[tuple[PlannedTask, int]]:
         """Yield (task, rollout index) in dispatch order: aabbcc, or abcabc."""
         listed = (
-            (task, index)
-            for task in self.tasks
-            for index in range(
-                task.first_rollout_index, task.first_rollout_index + task.num_repeats
-            )
+            (task, index) for task in self.tasks for index in task.rollout_indices
         )
         if interleave:
             yield from sorted(listed, key=lambda rollout: rollout[1])
@@ -200,7 +220,7 @@ class Planner:
         first = self._next_rollout[task_index]
         self._next_rollout[task_index] += repeats
         self._plan.tasks.append(
-            PlannedTask(placed.place, task_index, agent, first, repeats)
+            PlannedTask(placed.place, task_index, agent, range(first, first + repeats))
         )
 
     def _repeats(self, agent: str | None, key: str | None) -> int | None:

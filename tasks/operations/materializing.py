@@ -5,8 +5,8 @@ counts are held between, so memory is set by the number of task rows.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from hashlib import blake2b, sha256
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
@@ -16,7 +16,6 @@ import orjson
 from tasks.adapters.jsonl import (
     Line,
     has_duplicate_keys,
-    located,
     open_to_read,
     parse_object,
     read_lines,
@@ -27,19 +26,26 @@ from tasks.adapters.jsonl import (
 )
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
-from tasks.core.changes import differences
-from tasks.core.completeness import shown_keys
-from tasks.core.errors import ConfigError, PlanChangedError, RecordError
+from tasks.core.errors import ConfigError, RecordError
 from tasks.core.models import PlanOptions, PlanSummary
 from tasks.core.planning import Plan, Planner, materialized_row
-from tasks.core.records import RolloutKey, agent_name, rollout_key
+from tasks.core.records import RolloutKey, agent_name
+from tasks.operations.earlier_plan import (
+    EarlierPlan,
+    Growth,
+    is_collected,
+    plan_changed,
+    read_earlier_plan,
+)
 
 Resolve = Callable[[frozenset[str]], dict[str, str]]
 """From task sources to the agents that serve them."""
 
 _MANIFEST_VERSION = 1
-_SHOWN_CHANGES = 10
 _SHOWN_LINES = 5
+
+
+_INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,35 +136,32 @@ def materialize(
 ) -> PlanSummary:
     """Write the plan of a checked input beside the output, whole or not at all.
 
+    An earlier plan grows: what it planned keeps its key and its bytes.
+
     Raises:
         PlanChangedError: the output holds another plan, or rollouts without a plan;
             nothing was touched.
     """
-    agents = _agents_by_source(checked.plan, checked, resolve)
-    known = _planned_lines(files)
-    _refuse_orphans(files)
-    path = files.materialized_inputs
-    state = _Growth(known)
+    earlier = read_earlier_plan(files)
+    lines = _PlanLines(checked, _agents_by_source(checked, resolve), earlier)
+    growth = Growth(earlier)
 
     def write(file: IO[bytes]) -> None:
-        for key, text in _plan_lines(checked, agents):
-            state.see(key, text)
+        for key, text in lines:
+            growth.see(key, text)
             file.write(text + b"\n")
-        if state.changed and _is_collected(files):
-            raise _plan_changed(checked, files, agents, state)
+        if growth.is_change and is_collected(files):
+            raise plan_changed(files, growth, lines, manifest(checked)["settings"])
 
-    replace_file(path, write)
-    replace_bytes(files.run, orjson.dumps(_manifest(checked), option=_INDENT))
+    replace_file(files.materialized_inputs, write)
+    replace_bytes(files.run, orjson.dumps(manifest(checked), option=_INDENT))
     return PlanSummary(
-        path=str(path),
+        path=str(files.materialized_inputs),
         num_tasks=checked.plan.num_tasks,
         num_rollouts=checked.plan.num_rollouts,
-        num_new=state.num_new,
+        num_new=growth.num_new,
         warnings=tuple(checked.plan.warnings),
     )
-
-
-_INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
 def is_planned(checked: CheckedInput, files: RunFiles) -> bool:
@@ -168,138 +171,56 @@ def is_planned(checked: CheckedInput, files: RunFiles) -> bool:
     """
     if any(task.agent is None for task in checked.plan.tasks):
         return False
-    growth = _Growth(_planned_lines(files))
-    for key, text in _plan_lines(checked, {}):
+    growth = Growth(read_earlier_plan(files))
+    for key, text in _PlanLines(checked, {}, growth.earlier):
         growth.see(key, text)
-    return not growth.changed and not growth.num_new
+    return not growth.is_change and not growth.num_new
 
 
-def _agents_by_source(
-    plan: Plan, checked: CheckedInput, resolve: Resolve | None
-) -> dict[str, str]:
-    """Return the agent of each task source, where servers are there to ask."""
-    if resolve is None or all(task.agent for task in plan.tasks):
+class _PlanLines:
+    """The lines of a plan in dispatch order; may be read more than once."""
+
+    def __init__(
+        self, checked: CheckedInput, agents: dict[int, str], earlier: EarlierPlan
+    ) -> None:
+        self._checked = checked
+        self._agents = agents
+        tasks = [
+            replace(task, agent=task.agent or agents.get(task.place))
+            for task in checked.plan.tasks
+        ]
+        plan = replace(checked.plan, tasks=tasks)
+        self._plan = plan.keeping(earlier.indices) if earlier.indices else plan
+
+    def __iter__(self) -> Iterator[tuple[RolloutKey, bytes]]:
+        """Yield each planned rollout's key and its line, without the newline."""
+        options = self._checked.options
+        rollouts = self._plan.rollouts(interleave=options.interleave_repeats)
+        place, row = -1, {}
+        with open_to_read(self._checked.path) as file:
+            for task, index in rollouts:
+                if task.place != place:
+                    place, row = task.place, read_row(file, task.place)
+                late = self._agents.get(task.place)
+                known = replace(task, agent=None) if late else task
+                planned = materialized_row(row, known, index, options)
+                if late:  # Gym appends an agent that only the servers could name
+                    planned[wire.AGENT_REF] = {"name": late}
+                yield (task.task_index, index), orjson.dumps(planned)
+
+
+def _agents_by_source(checked: CheckedInput, resolve: Resolve | None) -> dict[int, str]:
+    """Return the agent of each row that only names a task source, by its place."""
+    places = [task.place for task in checked.plan.tasks if task.agent is None]
+    if resolve is None or not places:
         return {}
-    sources = set()
     with open_to_read(checked.path) as file:
-        for task in plan.tasks:
-            if task.agent is None:
-                sources.add(str(read_row(file, task.place)[wire.TASK_SOURCE]))
-    return resolve(frozenset(sources))
+        sources = {p: str(read_row(file, p)[wire.TASK_SOURCE]) for p in places}
+    agents = resolve(frozenset(sources.values()))
+    return {place: agents[source] for place, source in sources.items()}
 
 
-def _plan_lines(
-    checked: CheckedInput, agents: dict[str, str]
-) -> Iterator[tuple[RolloutKey, bytes]]:
-    """Yield the plan's lines in dispatch order."""
-    options = checked.options
-    place, row = -1, {}
-    with open_to_read(checked.path) as file:
-        for task, index in checked.plan.rollouts(interleave=options.interleave_repeats):
-            if task.place != place:
-                place, row = task.place, read_row(file, task.place)
-            planned = materialized_row(row, task, index, options)
-            if task.agent is None and agents:
-                planned[wire.AGENT_REF] = {"name": agents[row[wire.TASK_SOURCE]]}
-            yield (task.task_index, index), orjson.dumps(planned)
-
-
-class _Growth:
-    """Compares a new plan with the lines already planned, line by line."""
-
-    def __init__(self, known: dict[RolloutKey, bytes]) -> None:
-        self._known = known
-        self._kept = 0
-        self.num_new = 0
-        self.first_changed: RolloutKey | None = None
-
-    def see(self, key: RolloutKey, text: bytes) -> None:
-        old = self._known.get(key)
-        if old is None:
-            self.num_new += 1
-            return
-        self._kept += 1
-        if old != _fingerprint(text) and self.first_changed is None:
-            self.first_changed = key
-
-    @property
-    def num_lost(self) -> int:
-        return len(self._known) - self._kept
-
-    @property
-    def changed(self) -> bool:
-        return self.first_changed is not None or self.num_lost > 0
-
-
-def _fingerprint(text: bytes) -> bytes:
-    return blake2b(text, digest_size=16).digest()
-
-
-def _planned_lines(files: RunFiles) -> dict[RolloutKey, bytes]:
-    path = files.materialized_inputs
-    if not path.exists():
-        return {}
-    known = {}
-    for line in read_lines(path):
-        with located(path, line.number):
-            known[rollout_key(parse_object(line.text))] = _fingerprint(line.text)
-    return known
-
-
-def _is_collected(files: RunFiles) -> bool:
-    """Say whether something was already paid for under this output."""
-    paths = [files.rollouts, files.failures, *(s.rollouts for s in files.shards())]
-    return any(path.exists() and path.stat().st_size for path in paths)
-
-
-def _refuse_orphans(files: RunFiles) -> None:
-    if not files.materialized_inputs.exists() and _is_collected(files):
-        raise PlanChangedError(
-            f"{files.rollouts} already holds rollouts, but its plan"
-            f" {files.materialized_inputs.name} is not beside it. Nothing was touched:"
-            " put the plan back to resume, or give another --output"
-        )
-
-
-def _plan_changed(
-    checked: CheckedInput, files: RunFiles, agents: dict[str, str], state: _Growth
-) -> PlanChangedError:
-    changes = [*_changed_settings(checked, files)]
-    if state.first_changed is not None:
-        where = shown_keys([state.first_changed])
-        old, new = _both_rows(checked, files, agents, state.first_changed)
-        changes += [f"{change}  (first at {where})" for change in differences(old, new)]
-    if state.num_lost:
-        changes.append(f"{state.num_lost} planned rollouts would be dropped")
-    listed = "\n".join(f"  {change}" for change in changes[:_SHOWN_CHANGES])
-    return PlanChangedError(
-        f"{files.rollouts} holds rollouts of another plan; nothing was touched."
-        f"\n{listed}\nUse the old settings to resume (more repeats or appended rows are"
-        " welcome), or give another --output for a new run."
-    )
-
-
-def _changed_settings(checked: CheckedInput, files: RunFiles) -> Iterator[str]:
-    if not files.run.exists():
-        return
-    with open_to_read(files.run) as file:
-        old = orjson.loads(file.read())
-    yield from differences(old.get("settings", {}), _manifest(checked)["settings"])
-
-
-def _both_rows(
-    checked: CheckedInput, files: RunFiles, agents: dict[str, str], key: RolloutKey
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    old = next(
-        row
-        for line in read_lines(files.materialized_inputs)
-        if rollout_key(row := parse_object(line.text)) == key
-    )
-    new = next(text for found, text in _plan_lines(checked, agents) if found == key)
-    return old, orjson.loads(new)
-
-
-def _manifest(checked: CheckedInput) -> dict[str, Any]:
+def manifest(checked: CheckedInput) -> dict[str, Any]:
     """Return what the plan was made from; the plan itself stays the truth."""
     return {
         "manifest_version": _MANIFEST_VERSION,

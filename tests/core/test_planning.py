@@ -124,7 +124,7 @@ def test_plan_of_two_tasks_in_both_orders() -> None:
 def test_identical_rows_are_more_repeats_of_one_task() -> None:
     plan = plan_of([row(), row(), row()], num_repeats=2)
 
-    assert [task.first_rollout_index for task in plan.tasks] == [0, 2, 4]
+    assert [task.rollout_indices[0] for task in plan.tasks] == [0, 2, 4]
     assert plan.num_tasks == 1
     assert len(plan.warnings) == 1
     assert plan.warnings[0].startswith("2 rows repeat an earlier row to the letter")

@@ -305,3 +305,19 @@ def test_manifest_says_what_the_plan_was_made_from(tmp_path: Path) -> None:
     assert found["input"]["sha256"] == digest
     assert found["settings"]["num_repeats"] == 2
     assert found["plan"] == {"num_tasks": 2, "num_rollouts": 4}
+
+
+def test_a_fanned_out_plan_grows_behind_all_its_agents(tmp_path: Path) -> None:
+    fan_out = {"x": ["p", "q"]}
+    planned(tmp_path, A, num_repeats=2, fan_out=fan_out)
+    before = plan_lines(tmp_path)
+    (tmp_path / "r.jsonl").write_bytes(b"paid for")
+
+    found = planned(tmp_path, A, num_repeats=3, fan_out=fan_out)
+
+    after = plan_lines(tmp_path)
+    assert (found.num_rollouts, found.num_new) == (6, 2)
+    assert set(before) < set(after)
+    rows = [orjson.loads(line) for line in after]
+    by_agent = [(row["agent_ref"]["name"], row["_ng_rollout_index"]) for row in rows]
+    assert by_agent == [("p", 0), ("p", 1), ("p", 4), ("q", 2), ("q", 3), ("q", 5)]
