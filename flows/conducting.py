@@ -20,6 +20,8 @@ class Ended(NamedTuple):
     exit_code: int
     summary: RunSummary | None = None
     message: str | None = None
+    is_prefect_away: bool = False
+    """Whether Prefect's server does not answer any more."""
 
 
 async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
@@ -34,9 +36,9 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
         # What the flow raises comes back in its state; this is Prefect's own trouble.
         if live.summary is None:
             said = f"Prefect's server does not answer: {error}"
-            return Ended(ExitCode.FAILED, None, said)
+            return Ended(ExitCode.FAILED, None, said, is_prefect_away=True)
         warn("Prefect's server went away; its page does not show how this run ended")
-        return _ended(live.summary)
+        return _ended(live.summary)._replace(is_prefect_away=True)
     result = await state.aresult(raise_on_failure=False)
     if isinstance(result, RunSummary):
         return _ended(result)

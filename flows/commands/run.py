@@ -13,6 +13,7 @@ from flows.commands.files import refuse_prompt_config
 from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.terminal import Live, complain, err, show_summary
+from tasks.adapters.child_server import leftovers_stopped
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import CollectOptions, PlanOptions, ServerOptions
 from tasks.operations.materializing import check_input
@@ -96,7 +97,7 @@ def _run_flow(params: RewardProfilingParams) -> int:
     live = Live()
     token = watcher.set(live)
     try:
-        with live.showing():
+        with leftovers_stopped(), live.showing():
             ended = asyncio.run(conduct(params, live))
     finally:
         watcher.reset(token)
@@ -104,6 +105,12 @@ def _run_flow(params: RewardProfilingParams) -> int:
         show_summary(ended.summary)
     if ended.message:
         complain(ended.message)
+    if ended.is_prefect_away:
+        # At exit Prefect waits a minute and a half for its server, and nothing of ours
+        # is left to do.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended.exit_code)
     return ended.exit_code
 
 

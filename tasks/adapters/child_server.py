@@ -7,10 +7,11 @@ closes, so that it is gone however this process ends.
 import asyncio
 import os
 import socket
+import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import orjson
@@ -134,3 +135,20 @@ def last_lines(path: Path, count: int = _SHOWN_LINES) -> str:
         file.seek(max(0, file.tell() - 16_384))
         text = file.read().decode("utf-8", "replace")
     return "\n".join(text.splitlines()[-count:])
+
+
+@contextmanager
+def leftovers_stopped() -> Iterator[None]:
+    """Have what this process started stopped even when it is killed.
+
+    For children that others start in our name and that do not watch us themselves.
+    """
+    watcher = subprocess.Popen(  # noqa: S603 - a file of our own
+        [sys.executable, "-I", guardian.__file__, guardian.WATCH, str(os.getpid())],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        watcher.communicate(guardian.ALL_DONE)

@@ -20,6 +20,12 @@ from typing import IO
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _NOT_FOUND, _NOT_STARTED, _SIGNALLED = 127, 126, 128
 _POLL_SECONDS = 0.1
+_LOOK_SECONDS = 1.0
+_LEAVE_SECONDS = 20.0
+WATCH = "--watch"
+"""`--watch PID` in place of a command: stop what PID leaves behind when killed."""
+ALL_DONE = b"done"
+"""What a watched owner writes before it closes: nothing is left behind."""
 
 
 def main(arguments: list[str]) -> int:
@@ -29,6 +35,8 @@ def main(arguments: list[str]) -> int:
     file LOG. Returns the command's exit code, as a shell gives it, or 0 when it was
     stopped because the owner let go.
     """
+    if arguments[0] == WATCH:
+        return _watch(int(arguments[1]))
     grace, log, *command = arguments
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Only the owner's end of standard input decides; a terminal's Ctrl-C reaches
@@ -81,6 +89,49 @@ def _stop(child: "subprocess.Popen[bytes]", grace_seconds: float) -> None:
         time.sleep(_POLL_SECONDS)
     _kill_descendants()
     child.wait()
+
+
+def _watch(owner: int) -> int:
+    """Remember the owner's descendants, and stop those that outlive it.
+
+    A process that ends in good order says so first; what it left running on purpose, or
+    is still ending, is then not touched.
+    """
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    known: dict[int, bytes] = {}
+    readable: list[int] = []
+    while not readable:
+        for pid in _descendants(owner) - known.keys() - {os.getpid()}:
+            known[pid] = _start_of(pid)
+        readable, _, _ = select.select([0], [], [], _LOOK_SECONDS)
+    if os.read(0, 4096) != ALL_DONE:
+        _stop_all(known)
+    return 0
+
+
+def _stop_all(known: dict[int, bytes]) -> None:
+    """Ask processes to end, and kill those that have not after a while."""
+    deadline = time.monotonic() + _LEAVE_SECONDS
+    number = signal.SIGTERM
+    while left := [p for p, start in known.items() if start and _start_of(p) == start]:
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        time.sleep(_LOOK_SECONDS)
+        if time.monotonic() > deadline:
+            number = signal.SIGKILL
+
+
+def _start_of(pid: int) -> bytes:
+    """Return when a process started, so that a new one with its number is told apart.
+
+    Empty for one that is gone, or has ended and waits to be taken note of.
+    """
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return b"" if fields[0] == b"Z" else fields[19]
+    return b""
 
 
 def _adopt_orphans() -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -220,3 +221,34 @@ def test_the_last_lines_of_a_log_are_shown(tmp_path: Path) -> None:
 def test_a_free_port_can_be_listened_at() -> None:
     with socket.create_server(("127.0.0.1", free_port())):
         pass
+
+
+LEAVER = """
+import subprocess, sys, time
+from tasks.adapters.child_server import leftovers_stopped
+with leftovers_stopped():
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    print(child.pid, flush=True)
+    time.sleep({seconds})
+"""
+
+
+def test_what_others_started_for_us_is_stopped_when_we_are_killed() -> None:
+    command = [sys.executable, "-c", LEAVER.format(seconds=60)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        pid = int(owner.stdout.readline())
+        time.sleep(1.5)  # the watcher looks once a second
+        owner.kill()
+
+    assert until(lambda: not is_running(pid))
+
+
+def test_what_a_process_leaves_in_good_order_is_not_touched() -> None:
+    command = [sys.executable, "-c", LEAVER.format(seconds=1.5)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        pid = int(owner.stdout.readline())
+
+    assert is_running(pid)
+    os.kill(pid, signal.SIGKILL)
