@@ -8,13 +8,12 @@ from rich.text import Text
 
 from flows.exit_codes import ExitCode
 from flows.terminal import out, show_table
-from tasks.adapters.journal import read_journal
 from tasks.adapters.jsonl import located, parse_object, read_lines
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.errors import ConfigError
-from tasks.core.ledger import Ledger
-from tasks.core.records import RolloutKey, rollout_key
+from tasks.core.records import rollout_key
+from tasks.operations.ledgers import read_ledger
 
 _SHOWN_PROFILES = 10
 _UNKNOWN = "unknown"
@@ -55,27 +54,11 @@ def _size(path: Path) -> str:
     return f"{size} B"
 
 
-def _ledger(files: RunFiles) -> Ledger:
-    """Read what the journals say; nothing is mended, a run may be writing them."""
-    ledger = Ledger()
-
-    def add_record(key: RolloutKey, _: bool) -> None:  # noqa: FBT001 - a callback
-        ledger.add_record(key)
-
-    def add_failure(key: RolloutKey, terminal: bool) -> None:  # noqa: FBT001
-        ledger.add_failure(key, terminal=terminal)
-
-    for part in (files, *files.shards()):
-        read_journal(part.rollouts, add_record)
-        read_journal(part.failures, add_failure)
-    return ledger
-
-
 def _show_completion(files: RunFiles) -> bool:
     """Print how much of the plan is collected; say whether something is not."""
     if not files.materialized_inputs.exists():
         return False
-    ledger = _ledger(files)
+    ledger = read_ledger(files)
     planned = collected = given_up = 0
     for line in read_lines(files.materialized_inputs):
         with located(files.materialized_inputs, line.number):

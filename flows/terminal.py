@@ -141,6 +141,8 @@ class Live:
         self._bars: Bars | None = None
         self._shards: dict[int, _Shard] = {}
         self._told = 0.0
+        self.seen: list[Progress] = []
+        """The collections that were watched."""
         self.summary: RunSummary | None = None
         """What the run came to, once it is known."""
 
@@ -169,6 +171,8 @@ class Live:
     def watch(self, progress: Progress) -> None:
         """Take a collection's present numbers."""
         now = time.monotonic()
+        if not any(progress is known for known in self.seen):
+            self.seen.append(progress)
         if self._bars is None:
             is_last = progress.left == 0
             if is_last or now - self._told > _PLAIN_SECONDS:

@@ -16,7 +16,7 @@ from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifa
 from prefect.exceptions import PrefectException
 
 from tasks.core.progress import Progress
-from tasks.core.reporting import progress_line
+from tasks.core.reporting import progress_line, slowest_rollouts
 from tasks.operations.watching import watcher
 from tasks.operations.window import Observer
 
@@ -72,6 +72,8 @@ async def progress_observer(key: str) -> AsyncIterator[Observer]:
             await reporting
         if latest.progress is not None:
             logger.info(progress_line(latest.progress, time.monotonic()))
+            if slowest := slowest_rollouts(latest.progress):
+                tell(slowest)
 
 
 async def _report_for_ever(key: str, latest: _Latest) -> None:

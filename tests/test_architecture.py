@@ -18,10 +18,10 @@ PURE = [
     if {"core", "operations"} & set(path.parts) and path.stem != "__init__"
 ]
 
-# What `style.md` calls by another name: task, num_repeats, rollout, reward, shard, …
+# What has one name here: path, rollout, num_repeats, reward, run.
 BANNED_WORDS = frozenset({
-    "fpath", "episode", "episodes", "epoch", "epochs", "trial", "trials",
-    "score", "scores", "grade", "grades", "chunk", "chunks", "experiment",
+    "fpath", "episode", "episodes", "epochs", "trial", "trials", "score", "scores",
+    "grade", "grades", "experiment",
 })  # fmt: skip
 BANNED_ENDINGS = ("_secs", "_sec", "_timeout_s", "_dur", "_cnt", "_idx", "_dir_path")
 

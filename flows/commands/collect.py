@@ -12,6 +12,7 @@ from flows.terminal import STOPPED, Live, complain, err, out
 from tasks.adapters.output_lock import collection_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import CollectOptions, ShardSummary
+from tasks.core.reporting import slowest_rollouts
 from tasks.operations.collecting import collect_shard, nothing_owed, open_shard
 from tasks.operations.merging import merge_shards
 from tasks.operations.serving import wait_until_ready
@@ -65,6 +66,9 @@ async def _collect(
                 shards = await asyncio.gather(
                     *(collect_shard(s, servers, options, live.observe) for s in opened)
                 )
+            for progress in live.seen:
+                if slowest := slowest_rollouts(progress):
+                    live.say(slowest)
         if options.shard is None:
             merge_shards(files)
     return list(shards)

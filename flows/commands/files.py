@@ -13,7 +13,7 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ConfigError
 from tasks.core.models import PlanOptions, ProfileOptions
 from tasks.core.reporting import planned
-from tasks.operations.collecting import count_collected
+from tasks.operations.ledgers import count_collected
 from tasks.operations.materializing import check_input
 from tasks.operations.materializing import materialize as write_plan
 from tasks.operations.merging import merge_shards

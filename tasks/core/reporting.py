@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from tasks.core.models import AgentSummary, PlanSummary, RunSummary
 from tasks.core.progress import Progress, RunningMean
 
+_STANDS_OUT = 4.0
+"""How many times the median a rollout must take to be named."""
+
 COLUMNS = (
     "agent", "rollouts", "scored", "mean reward", "tasks", "never", "some", "always",
 )  # fmt: skip
@@ -87,6 +90,21 @@ def progress_line(progress: Progress, now: float) -> str:
     if left is not None:
         parts.append(f"{duration(left)} left")
     return ", ".join(parts)
+
+
+def slowest_rollouts(progress: Progress) -> str | None:
+    """Name the slowest rollouts of a run when they stand out; None otherwise.
+
+    A tail of rollouts that take ten times the median is where a run's time goes.
+    """
+    if not progress.slowest or not progress.durations:
+        return None
+    usual = sorted(progress.durations)[len(progress.durations) // 2]
+    slow = [(s, name) for s, name in progress.slowest if s > _STANDS_OUT * usual]
+    if not slow:
+        return None
+    named = ", ".join(f"{name} ({seconds:.3g} s)" for seconds, name in slow)
+    return f"slowest rollouts, where the median took {usual:.3g} s: {named}"
 
 
 def mean_so_far(progress: Progress) -> str:

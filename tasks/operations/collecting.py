@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from tasks.adapters.gym_client import gym_client
-from tasks.adapters.journal import Journal, read_journal
+from tasks.adapters.journal import Journal
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ConfigError
 from tasks.core.ledger import Ledger
@@ -17,6 +17,7 @@ from tasks.core.progress import AgentProgress, Progress
 from tasks.core.records import RolloutKey
 from tasks.core.routing import Servers
 from tasks.operations.dispatching import Dispatcher, owed_in_order, shard_rollouts
+from tasks.operations.ledgers import read_parts
 from tasks.operations.window import Journals, Observer, Stop, Window
 
 CONNECT_SECONDS = 30.0
@@ -81,48 +82,10 @@ def open_shard(
     ledger = Ledger(options.max_attempts, options.retry_given_up)
     own = files.shard(index, count)
     shard = OpenShard(files, own, index, count, ledger)
-    shard.damaged = _read_parts(files, ledger, own)
+    shard.damaged = read_parts(files, ledger, own)
     for planned in shard_rollouts(files.materialized_inputs, index, count):
         _count(shard, planned.agent, planned.key)
     return shard
-
-
-def read_ledger(files: RunFiles) -> Ledger:
-    """Read what an output's journals say, shards included; nothing is mended."""
-    ledger = Ledger()
-    _read_parts(files, ledger, None)
-    return ledger
-
-
-def count_collected(files: RunFiles) -> tuple[int, int]:
-    """Count the planned rollouts, and those of them that have a record.
-
-    Raises:
-        ConfigError: there is no plan.
-    """
-    ledger = read_ledger(files)
-    planned = collected = 0
-    for rollout in shard_rollouts(files.materialized_inputs, 0, 1):
-        planned += 1
-        collected += rollout.key in ledger.collected
-    return planned, collected
-
-
-def _read_parts(files: RunFiles, ledger: Ledger, own: RunFiles | None) -> int:
-    """Read an output's journals; damaged lines are set aside in our `own` only."""
-
-    def add_record(key: RolloutKey, _: bool) -> None:  # noqa: FBT001 - a callback
-        ledger.add_record(key)
-
-    def add_failure(key: RolloutKey, terminal: bool) -> None:  # noqa: FBT001
-        ledger.add_failure(key, terminal=terminal)
-
-    aside = 0
-    for part in dict.fromkeys([files, *files.shards(), *([own] if own else [])]):
-        damaged = part.damaged if part == own else None
-        aside += read_journal(part.rollouts, add_record, damaged)
-        aside += read_journal(part.failures, add_failure, damaged)
-    return aside
 
 
 def _count(shard: OpenShard, agent: str, key: RolloutKey) -> None:

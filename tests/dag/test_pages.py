@@ -1,9 +1,7 @@
 """The run's pages as a browser draws them; skipped where there is no Chromium."""
 
 import shutil
-import struct
 import subprocess
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,17 +37,6 @@ def browse(tmp_path: Path) -> Callable[..., str]:
     return opened
 
 
-def num_colours(picture: Path) -> int:
-    """Count the distinct filtered byte values of a PNG; an empty page has very few."""
-    data, pixels, place = picture.read_bytes(), b"", 8
-    while place < len(data):
-        (length,) = struct.unpack(">I", data[place : place + 4])
-        if data[place + 4 : place + 8] == b"IDAT":
-            pixels += data[place + 8 : place + 8 + length]
-        place += length + 12
-    return len(set(zlib.decompress(pixels)))
-
-
 @needs_browser
 def test_the_run_and_its_report_are_drawn(
     command: Run,
@@ -72,6 +59,6 @@ def test_the_run_and_its_report_are_drawn(
     text = browse(f"{server}/artifacts/artifact/{report['id']}", "--dump-dom")
 
     assert done.returncode == 0
-    assert num_colours(picture) > 100
+    assert picture.stat().st_size > 30_000  # an empty page takes a few
     assert "24 of 24 rollouts collected</h1>" in text
     assert "multiple_choice_agent</td>" in text
