@@ -199,7 +199,8 @@ class Live:
 
 
 def _numbers(progress: Progress, now: float) -> str:
-    parts = [f"{progress.done}/{progress.planned}", mean_so_far(progress)]
+    label = f"{progress.name}: " if progress.name else ""
+    parts = [f"{label}{progress.done}/{progress.planned}", mean_so_far(progress)]
     if progress.failed:
         parts.append(f"{progress.failed} failed")
     if progress.waiting:
@@ -209,7 +210,7 @@ def _numbers(progress: Progress, now: float) -> str:
         parts.append(f"{progress.rate(now):.3g}/s")
         parts.append(f"{duration(left)} left")
     lines = [" · ".join(parts)]
-    if len(progress.agents) > 1:
+    if len(progress.agents) > 1 and not progress.name:
         lines += [_agent_line(name, a) for name, a in sorted(progress.agents.items())]
     return "\n".join(lines)
 

@@ -28,6 +28,7 @@ async def collect_shard(
     files = RunFiles(output)
     known = await collecting.read_servers(servers.head_url)
     shard = collecting.open_shard(files, index, options.num_shards, options)
-    tell(f"collecting with at most {options.concurrency} rollouts in flight")
+    if index == 0:
+        tell(f"collecting with at most {options.concurrency} rollouts in flight")
     async with progress_observer(f"collect-shard-{index}") as observe:
         return await collecting.collect_shard(shard, known, options, observe)

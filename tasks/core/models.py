@@ -173,7 +173,7 @@ class ServerOptions(Frozen):
     """Head server of running servers, such as http://127.0.0.1:11000."""
 
     gym_config: tuple[str, ...] = ()
-    """Start `gym env start` with these configuration files and stop it at the end."""
+    """Run `gym env start` with these configuration files, and stop it at the end."""
 
     gym_overrides: tuple[str, ...] = ()
     """More arguments of `gym env start`, as given, such as ++skip_venv_if_present=true.
@@ -405,6 +405,12 @@ class RunSummary(Frozen):
 
     files: tuple[str, ...] = ()
     """The files that were written."""
+
+    mean_reward: float | None = None
+    """Mean over the scored tasks of all agents; None when there are none."""
+
+    num_scored_tasks: int = 0
+    """Tasks with at least one scored rollout, over all agents: the mean's n."""
 
     warnings: tuple[str, ...] = ()
     """What a person should know, one sentence each."""

@@ -51,6 +51,8 @@ class Progress:
     """What a collection has come to so far; moments are seconds of one clock."""
 
     planned: int
+    name: str = ""
+    """Which shard this is, where there are several."""
     found: int = 0
     """Collected by earlier runs."""
     given_up: int = 0

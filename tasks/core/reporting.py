@@ -38,7 +38,13 @@ def headline(summary: RunSummary) -> str:
         )
         if count
     ]
-    return f"{said}: {', '.join(lacking)}" if lacking else said
+    if lacking:
+        said = f"{said}: {', '.join(lacking)}"
+    if summary.mean_reward is None:
+        return said
+    count = summary.num_scored_tasks
+    tasks = f"{count} task" + "s" * (count != 1)
+    return f"{said}; mean reward {summary.mean_reward:.3f} (n={tasks})"
 
 
 def mean_with_error(agent: AgentSummary) -> str:
@@ -73,7 +79,9 @@ def agent_cells(agent: AgentSummary) -> tuple[str, ...]:
 
 def progress_line(progress: Progress, now: float) -> str:
     """Return the live numbers of a collection in one line; `now` in seconds."""
-    parts = [f"{progress.done}/{progress.planned} done", mean_so_far(progress)]
+    label = f"{progress.name}: " if progress.name else ""
+    done = f"{label}{progress.done}/{progress.planned} done"
+    parts = [done, mean_so_far(progress)]
     counts = (
         (progress.found, "from earlier runs"),
         *((count, name) for name, count in sorted(progress.failures.items())),

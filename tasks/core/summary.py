@@ -133,7 +133,21 @@ def run_summary(
         missing=sum(agent.missing for agent in agents),
         agents=tuple(agents),
         files=tuple(files),
+        mean_reward=_overall_mean(agents),
+        num_scored_tasks=sum(agent.num_scored_tasks for agent in agents),
     )
+
+
+def _overall_mean(agents: Sequence[AgentSummary]) -> float | None:
+    """Return the mean over all agents' scored tasks."""
+    known = [
+        (agent.mean_reward, agent.num_scored_tasks)
+        for agent in agents
+        if agent.mean_reward is not None
+    ]
+    if not known:
+        return None
+    return math.fsum(m * n for m, n in known) / sum(n for _, n in known)
 
 
 def with_stops(summary: RunSummary, shards: Sequence[ShardSummary]) -> RunSummary:

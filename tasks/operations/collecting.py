@@ -57,6 +57,7 @@ class OpenShard:
         """Return the progress of a collection that starts now."""
         return Progress(
             planned=self.planned,
+            name=f"shard {self.index} of {self.count}" if self.count > 1 else "",
             found=self.planned - self.owed - self.given_up,
             given_up=self.given_up,
             started=now,

@@ -173,7 +173,7 @@ def test_a_partial_profile_says_what_is_missing_and_ends_with_three(
                    "--rollouts", half, "--allow-partial")  # fmt: skip
 
     assert (done.returncode, done.stderr) == (3, "")
-    assert done.stdout.startswith("3 of 4 rollouts collected: 1 missing\n")
+    assert done.stdout.startswith("3 of 4 rollouts collected: 1 missing; mean")
     assert half.with_name("r_reward_profiling.jsonl").exists()
 
 

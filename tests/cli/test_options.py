@@ -6,6 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from flows import cli
 from flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
 from tasks.core.models import CollectOptions, PlanOptions, ProfileOptions, ServerOptions
 
@@ -162,12 +163,27 @@ RUN = ["run", "--output", "r.jsonl"]
     ],
 )
 def test_wrong_options_are_told_in_a_line(
-    command: Run, tmp_path: Path, arguments: list[str], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
 ) -> None:
-    done = command(*arguments)
+    monkeypatch.chdir(tmp_path)
+
+    code = cli.run(arguments)
+
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (2, "")
+    assert shown.err.startswith("error: ")
+    assert said in shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_traceback_reaches_a_person(command: Run) -> None:
+    done = command("run", "--demo", "--output", "r.jsonl", "--concurency", "2")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert done.stderr == (
+        "error: Unknown option: --concurency. Did you mean --concurrency?\n"
+    )

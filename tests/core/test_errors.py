@@ -14,6 +14,7 @@ BASES = [
     (errors.MissingRolloutsError, errors.RecordError, ValueError),
     (errors.OutputLockedError, errors.RewardProfilingError, RuntimeError),
     (errors.OutputWriteError, errors.RewardProfilingError, OSError),
+    (errors.OutputWriteError, errors.RewardProfilingError, OSError),
     (errors.ServersNotReadyError, errors.RewardProfilingError, RuntimeError),
     (errors.GymError, errors.RewardProfilingError, RuntimeError),
     (errors.GymUnavailableError, errors.GymError, RuntimeError),

@@ -40,10 +40,12 @@ def test_a_plan_says_what_is_new_in_it(num_new: int, said: str) -> None:
 def test_a_headline_names_everything_that_is_lacking() -> None:
     partial = agent(collected=7, failed=3, missing=2, masked=1, unscored=4, scored=2)
 
-    assert reporting.headline(run(AGENT)) == "12 of 12 rollouts collected"
+    assert reporting.headline(run(AGENT)) == (
+        "12 of 12 rollouts collected; mean reward 0.500 (n=3 tasks)"
+    )
     assert reporting.headline(run(partial)) == (
         "7 of 12 rollouts collected: 3 failed, 2 missing, 1 masked,"
-        " 4 without a usable reward"
+        " 4 without a usable reward; mean reward 0.500 (n=3 tasks)"
     )
 
 
@@ -137,8 +139,10 @@ def test_a_report_is_markdown_with_the_findings_first() -> None:
     report = reporting.markdown(run(AGENT, warnings=("look here",)))
 
     assert report.splitlines()[:3] == [
-        "# 12 of 12 rollouts collected", "", "- look here",
-    ]  # fmt: skip
+        "# 12 of 12 rollouts collected; mean reward 0.500 (n=3 tasks)",
+        "",
+        "- look here",
+    ]
     assert "| math_agent | 12/12 | 12 | 0.500 ± 0.125 | 3 | 1 | 1 | 1 |" in report
     assert report.endswith("- `out/r.jsonl`\n")
 

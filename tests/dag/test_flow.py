@@ -2,10 +2,13 @@
 
 import asyncio
 import gc
+import shutil
+import subprocess
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -25,6 +28,14 @@ STEPS = {
     "start_servers", "materialize_inputs", "collect_shard", "merge_shards",
     "aggregate_metrics", "profile_rewards", "publish_profile",
 }  # fmt: skip
+
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--hide-scrollbars", "--window-size=1400,1000", "--virtual-time-budget=15000",
+)  # fmt: skip
 
 
 class Conducted(NamedTuple):
@@ -87,6 +98,16 @@ def steps(found: Found) -> Callable[[Conducted], list[str]]:
     return named
 
 
+def browse(url: str, option: str) -> str:
+    """Open a page in a browser with a profile of its own; return what it prints."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        done = subprocess.run(
+            [str(BROWSER), *QUIET, f"--user-data-dir={folder}", option, url],
+            capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+    return done.stdout
+
+
 def profile_bytes(output: Path) -> list[bytes]:
     endings = (
         "_reward_profiling.jsonl",
@@ -102,7 +123,7 @@ def test_a_whole_run_is_completed_and_says_how_much_it_collected(
     summary = asyncio.run(once.state.aresult())
 
     assert (once.state.type, once.state.name) == (StateType.COMPLETED, "Completed")
-    assert once.state.message == "24 of 24 rollouts collected"
+    assert str(once.state.message).startswith("24 of 24 rollouts collected; mean ")
     assert (summary.planned, summary.collected, summary.is_partial) == (24, 24, False)
     assert once.output.read_bytes().count(b"\n") == 24
 
@@ -110,7 +131,7 @@ def test_a_whole_run_is_completed_and_says_how_much_it_collected(
 def test_each_step_is_one_task_run_however_many_rollouts_there_are(
     once: Conducted, grown: Conducted, steps: Callable[..., list[str]]
 ) -> None:
-    assert grown.state.message == "96 of 96 rollouts collected"
+    assert str(grown.state.message).startswith("96 of 96 rollouts collected; mean ")
     assert steps(once) == steps(grown) == sorted(STEPS)
 
 
@@ -162,3 +183,20 @@ def test_the_profile_does_not_depend_on_the_number_of_shards(
     assert profile_bytes(dealt.output) == profile_bytes(grown.output)
     assert steps(dealt, len(STEPS) + 2).count("collect_shard") == 3
     assert list(tmp_path.glob("*-shard-*")) == []
+
+
+@pytest.mark.skipif(BROWSER is None, reason="chromium is not installed: no page drawn")
+def test_a_browser_draws_the_run_and_its_report(
+    grown: Conducted, found: Found, api_url: str, tmp_path: Path
+) -> None:
+    of_run = {"flow_run_id": {"any_": [str(grown.flow_run_id)]}}
+    wanted = {**of_run, "type": {"any_": ["markdown"]}}
+    (report,) = found("artifacts", {"artifacts": wanted})
+    server, picture = api_url.removesuffix("/api"), tmp_path / "run.png"
+
+    browse(f"{server}/runs/flow-run/{grown.flow_run_id}", f"--screenshot={picture}")
+    text = browse(f"{server}/artifacts/artifact/{report['id']}", "--dump-dom")
+
+    assert picture.stat().st_size > 30_000  # an empty page takes a few
+    assert f"{grown.state.message}</h1>" in text
+    assert "multiple_choice_agent</td>" in text
