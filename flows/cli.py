@@ -49,6 +49,7 @@ for name, path, says in (
     ("run", "run", "Plan, collect and profile; again, to do only the rest."),
     ("materialize", "files", "Write the plan: one line per rollout to collect."),
     ("collect", "collect", "Collect what a plan still owes."),
+    ("aggregate", "collect", "Ask the servers for their own metrics again."),
     ("merge", "files", "Put an output's shards together."),
     ("profile", "files", "Profile collected rollouts, as Gym does."),
     ("inspect", "files", "Show what an output holds."),

@@ -13,6 +13,7 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.errors import ConfigError
 from tasks.core.records import rollout_key
+from tasks.operations.gym_health import read_gym_health
 from tasks.operations.ledgers import read_ledger
 
 _SHOWN_PROFILES = 10
@@ -38,6 +39,7 @@ def show_output(files: RunFiles) -> int:
     rows = [(path.name, _count(path), _size(path)) for path in present]
     show_table(("file", "lines", "size"), rows)
     is_partial = _show_completion(files)
+    _show_health(files)
     _show_profiles(files.reward_profiling)
     return ExitCode.PARTIAL if is_partial else ExitCode.WHOLE
 
@@ -76,6 +78,21 @@ def _show_completion(files: RunFiles) -> bool:
     style = "yellow" if collected < planned else "green"
     out.print(Text(", ".join(parts), style=f"bold {style}"))
     return collected < planned
+
+
+def _show_health(files: RunFiles) -> None:
+    """Print the verdicts of Gym's own health check, where there are any."""
+    health = read_gym_health(files)
+    if health is None:
+        return
+    counts = [f"{count} {verdict}" for verdict, count in health.verdicts.items()]
+    said = ", ".join(counts) or "no rollouts"
+    style = "yellow" if health.verdicts.get("unhealthy") else "default"
+    out.print(Text(f"Gym's health check: {said}", style=style))
+    for check, count in health.issues.items():
+        out.print(Text(f"  {count} {check}", style=style))
+    for rollout, found in health.unhealthy:
+        out.print(Text(f"  {rollout}: {found}", style="dim"))
 
 
 def _show_profiles(path: Path) -> None:

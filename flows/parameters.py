@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 import tasks
 from tasks.core.models import (
+    AggregateOptions,
     CollectOptions,
     Frozen,
     PlanOptions,
@@ -42,6 +43,11 @@ class RewardProfilingParams(Frozen):
         default_factory=CollectOptions
     )
     """How they are collected."""
+
+    aggregate: Annotated[AggregateOptions, _FLATTENED] = Field(
+        default_factory=AggregateOptions
+    )
+    """What the servers' own metrics count."""
 
     profile: Annotated[ProfileOptions, _FLATTENED] = Field(
         default_factory=ProfileOptions

@@ -53,7 +53,7 @@ async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
                     )
                 )
                 await merge_shards(params.output, shards)
-                await aggregate_metrics(params.output, servers)
+                await aggregate_metrics(params.output, servers, params.aggregate)
         summary = await profile_rewards(params.output, params.profile, shards)
 
     await publish_profile(summary)

@@ -76,7 +76,9 @@ def _reason(fault: ErrorDetails) -> str:
     return reason.replace("a valid dictionary", "a JSON object")
 
 
-_GROUPS = frozenset({"servers", "plan", "collect", "profile", "params"})
+_GROUPS = frozenset({
+    "servers", "plan", "collect", "aggregate", "profile", "params"
+})  # fmt: skip
 
 
 def _given(value: object) -> str:

@@ -6,22 +6,27 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import AggregateSummary, ReadyServers
+from tasks.core.models import AggregateOptions, AggregateSummary, ReadyServers
+from tasks.core.reporting import zeros
 from tasks.operations.aggregating import aggregate
 from tasks.operations.collecting import read_servers
 from tasks.run_page import tell, tell_warning
 
 
 @task(name="aggregate-metrics", task_run_name="aggregate", cache_policy=NO_CACHE)
-async def aggregate_metrics(output: Path, servers: ReadyServers) -> AggregateSummary:
+async def aggregate_metrics(
+    output: Path, servers: ReadyServers, options: AggregateOptions
+) -> AggregateSummary:
     """Write the servers' metrics beside the output.
 
     Raises:
         RecordError: a record cannot be read.
     """
     known = await read_servers(servers.head_url)
-    summary = await aggregate(RunFiles(output), known)
+    summary = await aggregate(RunFiles(output), known, options)
     for warning in summary.warnings:
         tell_warning(warning)
+    if told := zeros(summary):
+        tell(told)
     tell(f"metrics of {summary.num_servers} environment servers aggregated")
     return summary

@@ -1,4 +1,4 @@
-"""`collect`: what a plan still owes, over HTTP and without Prefect."""
+"""`collect` and `aggregate`: over HTTP, and without Prefect."""
 
 import asyncio
 from pathlib import Path
@@ -8,17 +8,24 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from flows.exit_codes import ExitCode
-from flows.terminal import STOPPED, Live, complain, err, out
+from flows.terminal import STOPPED, Live, complain, err, out, warn
 from tasks.adapters.output_lock import collection_lock
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import CollectOptions, ShardSummary
-from tasks.core.reporting import slowest_rollouts
+from tasks.core.models import (
+    AggregateOptions,
+    AggregateSummary,
+    CollectOptions,
+    ShardSummary,
+)
+from tasks.core.reporting import slowest_rollouts, zeros
+from tasks.operations.aggregating import aggregate as aggregate_output
 from tasks.operations.collecting import collect_shard, nothing_owed, open_shard
 from tasks.operations.merging import merge_shards
 from tasks.operations.serving import wait_until_ready
 from tasks.operations.stopping import exit_code_of_signal, stop_on_signals
 
 _COLLECT = CollectOptions()
+_AGGREGATE = AggregateOptions()
 
 
 def collect(
@@ -88,3 +95,35 @@ def _show(files: RunFiles, shards: list[ShardSummary]) -> int:
     if any(shard.is_failed for shard in shards):
         return ExitCode.FAILED
     return ExitCode.PARTIAL if missing else ExitCode.WHOLE
+
+
+def aggregate(
+    *,
+    output: Path,
+    head_url: str,
+    options: Annotated[AggregateOptions, Parameter(name="*")] = _AGGREGATE,
+) -> int:
+    """Ask the environment servers for their own metrics over what was collected.
+
+    Args:
+        output: The rollouts file.
+        head_url: Head server of the running servers, such as http://127.0.0.1:11000.
+        options: Which rollouts without a reward count as zero.
+    """
+    files = RunFiles(output)
+
+    async def ask() -> AggregateSummary:
+        servers = await wait_until_ready(head_url.rstrip("/"), 600.0, err.print)
+        return await aggregate_output(files, servers, options)
+
+    summary = asyncio.run(ask())
+    for warning in summary.warnings:
+        warn(warning)
+    if told := zeros(summary):
+        out.print(told)
+    if summary.path is None:
+        complain("no environment server gave metrics")
+        return ExitCode.FAILED
+    out.print(f"metrics of {summary.num_servers} environment servers")
+    out.print(f"  {summary.path}", style="dim")
+    return ExitCode.WHOLE

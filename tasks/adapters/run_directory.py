@@ -97,6 +97,16 @@ class RunFiles:
         return self._beside("_servers.log")
 
     @property
+    def quality_summary(self) -> Path:
+        """What Gym's health check found; one fixed name in a folder."""
+        return self.rollouts.with_name("quality_summary.json")
+
+    @property
+    def rollout_verdicts(self) -> Path:
+        """Gym's verdict on each rollout; one fixed name in a folder."""
+        return self.rollouts.with_name("rollout_verdicts.jsonl")
+
+    @property
     def lock(self) -> Path:
         """Held by the process that writes the output."""
         return self.rollouts.with_name(f".{self.rollouts.name}.lock")

@@ -138,6 +138,9 @@ class CollectOptions(Frozen):
     """Stop collecting after this long. No rollout is started that is not likely to
     finish in time."""
 
+    allow_unsupported_pairing: bool = False
+    """Run rows on agents that their verifier does not declare support for."""
+
     server_patience: Seconds = 600.0
     """How long to wait for a server that does not answer, when there is nothing else to
     do. Its rollouts stay owed."""
@@ -217,6 +220,19 @@ class ServerOptions(Frozen):
         if self.model_url and not self.model:
             raise ValueError("model_url needs the name of its model, in model")
         return self
+
+
+class AggregateOptions(Frozen):
+    """Which rollouts without a reward count as zero in the servers' own metrics.
+
+    Only in those metrics; no record is changed, and the profile counts no zeros.
+    """
+
+    count_failure_classes_as_zero: tuple[str, ...] = ()
+    """Failure classes whose rollouts count as zero, such as agent_run_error."""
+
+    count_missing_rollouts_as_zero: bool = False
+    """Count planned rollouts that left neither a record nor a failure as zero."""
 
 
 class ProfileOptions(Frozen):
@@ -317,6 +333,12 @@ class AggregateSummary(Frozen):
 
     num_servers: int
     """Environment servers that were asked."""
+
+    num_failures_as_zero: int = 0
+    """Failed rollouts that count as zero in the metrics."""
+
+    num_missing_as_zero: int = 0
+    """Missing rollouts that count as zero in the metrics."""
 
     warnings: tuple[str, ...] = ()
     """Servers that could not, one sentence each."""

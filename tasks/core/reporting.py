@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tasks.core.models import AgentSummary, PlanSummary, RunSummary
+from tasks.core.models import AgentSummary, AggregateSummary, PlanSummary, RunSummary
 from tasks.core.progress import Progress, RunningMean
 
 _STANDS_OUT = 4.0
@@ -23,6 +23,16 @@ def planned(summary: PlanSummary) -> str:
     if summary.num_new < summary.num_rollouts:
         said += f", {summary.num_new} of them new"
     return said
+
+
+def zeros(summary: AggregateSummary) -> str | None:
+    """Say which rollouts without a reward the servers' metrics count as zero."""
+    counts = (
+        (summary.num_failures_as_zero, "failed"),
+        (summary.num_missing_as_zero, "missing"),
+    )
+    parts = [f"{count} {word} rollouts" for count, word in counts if count]
+    return f"the metrics count {' and '.join(parts)} as zero" if parts else None
 
 
 def headline(summary: RunSummary) -> str:

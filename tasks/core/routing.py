@@ -12,6 +12,7 @@ from typing import Any
 from tasks.core import wire
 from tasks.core.errors import DatasetError, ServersNotReadyError
 
+_RESOURCES = wire.RESOURCES_SERVERS
 _DEFAULT_HOST = "127.0.0.1"
 
 
@@ -114,6 +115,37 @@ class Servers:
             )
             return None
         return _checked(fronting[0], faults, is_environment=True)
+
+    def refuse_pairings(self, pairs: Iterable[tuple[str, str | None]]) -> None:
+        """Refuse rows whose verifier does not accept the agent that runs them.
+
+        `pairs` are the (agent, task source) pairs of a plan; the agents are known.
+
+        Raises:
+            DatasetError: names every pairing that a resources server rules out.
+        """
+        faults = {
+            fault
+            for agent, source in pairs
+            for verifier in (source, *self._agents[agent].references(_RESOURCES))
+            if verifier and (fault := self._pairing_fault(agent, verifier))
+        }
+        if faults:
+            raise DatasetError(
+                "rows would be scored by a verifier that does not accept the agent"
+                " running them (--allow-unsupported-pairing lets them):",
+                sorted(faults),
+            )
+
+    def _pairing_fault(self, agent: str, verifier: str) -> str | None:
+        server = self._resources.get(verifier)
+        allowed = server.fields.get("allowed_agents") if server else None
+        accepted = [allowed] if isinstance(allowed, str) else allowed
+        runs = self._agents[agent].implementation
+        if not isinstance(accepted, list) or not accepted or runs in accepted:
+            return None
+        names = ", ".join(map(str, accepted))
+        return f"agent {agent!r} runs {runs!r}; {verifier!r} accepts only {names}"
 
     def environment(self, name: str) -> Route | None:
         """Return the route of an environment server; None when it is not known."""

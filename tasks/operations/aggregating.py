@@ -5,7 +5,7 @@ rollouts are safe, and can be aggregated again.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,9 @@ from tasks.adapters.jsonl import located, parse_object, read_lines, replace_byte
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.errors import GymError
-from tasks.core.models import AggregateSummary
-from tasks.core.records import agent_name, rollout_key
+from tasks.core.imputation import failure_as_zero, fill_task_fields, missing_as_zero
+from tasks.core.models import AggregateOptions, AggregateSummary
+from tasks.core.records import RolloutKey, agent_name, rollout_key
 from tasks.core.routing import Servers
 
 _LEFT_OUT = frozenset({
@@ -26,6 +27,8 @@ _LEFT_OUT = frozenset({
 })  # fmt: skip
 _KEPT_OF_RESPONSE = (wire.USAGE, wire.INCOMPLETE_DETAILS)
 _NO_AGENT = "(no agent)"
+_AS_THEY_ARE = AggregateOptions()
+Row = dict[str, Any]
 _KINDS = {dict: "an object", list: "a list"}
 _ANSWER = (
     ("agent_metrics", dict),
@@ -46,7 +49,9 @@ class _Group:
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
-async def aggregate(files: RunFiles, servers: Servers) -> AggregateSummary:
+async def aggregate(
+    files: RunFiles, servers: Servers, options: AggregateOptions = _AS_THEY_ARE
+) -> AggregateSummary:
     """Ask each environment server for its metrics and write them beside the output.
 
     Raises:
@@ -55,7 +60,12 @@ async def aggregate(files: RunFiles, servers: Servers) -> AggregateSummary:
         DatasetError: a record names no environment server, and its agent is unknown to
             the servers that run now.
     """
-    groups = _groups(files, servers)
+    records = _records(files)
+    failures = _failures_as_zero(files, records, options)
+    missing = _missing_as_zero(files, records, options)
+    groups = _groups([*records, *failures, *missing], servers)
+    if failures or missing:
+        _fill_task_fields(files, groups, {id(row) for row in [*failures, *missing]})
     labels = _labels(groups)
     async with gym_client(read_seconds=600.0) as client:
         answers = await asyncio.gather(*(_ask(client, group) for group in groups))
@@ -70,13 +80,77 @@ async def aggregate(files: RunFiles, servers: Servers) -> AggregateSummary:
     return AggregateSummary(
         path=str(files.aggregate_metrics) if entries else None,
         num_servers=len(groups),
+        num_failures_as_zero=len(failures),
+        num_missing_as_zero=len(missing),
         warnings=tuple(a for a in answers if isinstance(a, str)),
     )
 
 
-def _groups(files: RunFiles, servers: Servers) -> list[_Group]:
+def _failures_as_zero(
+    files: RunFiles, records: Sequence[Row], options: AggregateOptions
+) -> list[Row]:
+    """Return the last failure of each rollout without a record, if its class counts."""
+    wanted = options.count_failure_classes_as_zero
+    if not wanted:
+        return []
+    collected = {rollout_key(record) for record in records}
+    return [
+        failure_as_zero(failure)
+        for key, failure in _last_failures(files).items()
+        if key not in collected and failure.get(wire.FAILURE_CLASS) in wanted
+    ]
+
+
+def _last_failures(files: RunFiles) -> dict[RolloutKey, Row]:
+    last: dict[RolloutKey, Row] = {}
+    for line in read_lines(files.failures) if files.failures.exists() else ():
+        with located(files.failures, line.number):
+            failure = parse_object(line.text)
+            last[rollout_key(failure)] = _trimmed(failure)
+    return last
+
+
+def _missing_as_zero(
+    files: RunFiles, records: Sequence[Row], options: AggregateOptions
+) -> list[Row]:
+    """Return a zero for each planned rollout that left no line anywhere."""
+    if not options.count_missing_rollouts_as_zero:
+        return []
+    known = {rollout_key(record) for record in records} | _last_failures(files).keys()
+    return [
+        missing_as_zero(row)
+        for row in _planned_rows(files)
+        if rollout_key(row) not in known
+        and (agent_name(row) is not None or _stamp(row) is not None)
+    ]
+
+
+def _planned_rows(files: RunFiles) -> Iterator[Row]:
+    path = files.materialized_inputs
+    for line in read_lines(path) if path.exists() else ():
+        with located(path, line.number):
+            yield parse_object(line.text)
+
+
+def _fill_task_fields(files: RunFiles, groups: list[_Group], added: set[int]) -> None:
+    """Give the added zeros their task's dataset fields, as far as records have them."""
+    wanted: dict[RolloutKey, tuple[Row, set[str]]] = {}
+    for group in groups:
+        real = [record for record in group.records if id(record) not in added]
+        carried = {name for record in real for name in record}
+        for record in group.records:
+            if id(record) in added:
+                wanted[rollout_key(record)] = (record, carried)
+    for row in _planned_rows(files):
+        if (found := wanted.get(rollout_key(row))) is not None:
+            fill_task_fields(found[0], row, found[1])
+
+
+def _groups(records: list[Row], servers: Servers) -> list[_Group]:
     """Group the records by the server that made them, in order of their first key."""
-    records = _records(files)
+    records = sorted(
+        records, key=lambda r: [(isinstance(i, str), i) for i in rollout_key(r)]
+    )
     routes = servers.routes(
         {
             agent
@@ -98,16 +172,16 @@ def _groups(files: RunFiles, servers: Servers) -> list[_Group]:
 
 
 def _records(files: RunFiles) -> list[dict[str, Any]]:
-    """Read the records that are asked about, in order of their keys."""
+    """Read the records that are asked about."""
     records = []
     if files.rollouts.exists():
         for line in read_lines(files.rollouts):
             with located(files.rollouts, line.number):
                 record = parse_object(line.text)
                 agent_name(record)
-                records.append((rollout_key(record), _trimmed(record)))
-    records.sort(key=lambda pair: [(isinstance(i, str), i) for i in pair[0]])
-    return [record for _, record in records]
+                rollout_key(record)
+                records.append(_trimmed(record))
+    return records
 
 
 def _stamp(record: Mapping[str, Any]) -> str | None:

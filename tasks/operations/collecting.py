@@ -3,24 +3,28 @@
 What is owed is computed from the files, never from a memory of earlier runs.
 """
 
+import os
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from tasks.adapters.gym_client import gym_client
 from tasks.adapters.journal import Journal
+from tasks.adapters.plan_lines import PlannedRollout
 from tasks.adapters.run_directory import RunFiles
+from tasks.core import wire
 from tasks.core.errors import ConfigError
 from tasks.core.ledger import Ledger
 from tasks.core.models import CollectOptions, ShardSummary
 from tasks.core.progress import AgentProgress, Progress
-from tasks.core.records import RolloutKey
 from tasks.core.routing import Servers
 from tasks.operations.dispatching import Dispatcher, owed_in_order, shard_rollouts
 from tasks.operations.ledgers import read_parts
 from tasks.operations.window import Journals, Observer, Stop, Window
 
 CONNECT_SECONDS = 30.0
+_ANY_PAIRING = "NEMO_GYM_ALLOW_UNSUPPORTED_PAIRING"
+"""Gym's own variable; set to anything, it lifts the check."""
 
 
 def silent(progress: Progress, note: str | None) -> None:
@@ -52,6 +56,8 @@ class OpenShard:
     owed: int = 0
     given_up: int = 0
     agents: dict[str, AgentProgress] = field(default_factory=dict)
+    pairs: set[tuple[str, str | None]] = field(default_factory=set)
+    """(agent, task source) of its rows: who runs them, and whose verifier scores."""
 
     def start(self, now: float) -> Progress:
         """Return the progress of a collection that starts now."""
@@ -85,12 +91,14 @@ def open_shard(
     shard = OpenShard(files, own, index, count, ledger)
     shard.damaged = read_parts(files, ledger, own)
     for planned in shard_rollouts(files.materialized_inputs, index, count):
-        _count(shard, planned.agent, planned.key)
+        _count(shard, planned)
     return shard
 
 
-def _count(shard: OpenShard, agent: str, key: RolloutKey) -> None:
-    known = shard.agents.setdefault(agent, AgentProgress())
+def _count(shard: OpenShard, planned: PlannedRollout) -> None:
+    key = planned.key
+    known = shard.agents.setdefault(planned.agent, AgentProgress())
+    shard.pairs.add((planned.agent, planned.stamps.get(wire.TASK_SOURCE)))
     known.planned += 1
     shard.planned += 1
     if shard.ledger.is_owed(key):
@@ -113,6 +121,8 @@ async def collect_shard(
         OutputWriteError: the disk does not take a record.
     """
     routes = servers.routes(shard.agents)
+    if not (options.allow_unsupported_pairing or os.environ.get(_ANY_PAIRING)):
+        servers.refuse_pairings(shard.pairs)
     progress = shard.start(time.monotonic())
     if shard.damaged:
         observe(

@@ -184,3 +184,28 @@ def test_task_sources_that_lead_to_no_single_agent_are_all_named() -> None:
         "task source 'both' is served by x, y; one must",
         "task source 'torn' is served by x, y; one must",
     )
+
+
+def pairing(allowed: object) -> Servers:
+    bound = {"type": "resources_servers", "name": "rs"}
+    return Servers({
+        "solver": {"responses_api_agents": {"simple": {"resources_server": bound}}},
+        "rs": {"resources_servers": {"impl": {"allowed_agents": allowed}}},
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("allowed", [None, [], ["simple"], "simple", ["x", "simple"]])
+def test_a_verifier_that_accepts_the_agent_is_no_fault(allowed: object) -> None:
+    pairing(allowed).refuse_pairings([("solver", None), ("solver", "rs")])
+
+
+@pytest.mark.parametrize("allowed", [["other"], "other"])
+@pytest.mark.parametrize("source", [None, "rs"])
+def test_a_verifier_that_does_not_accept_the_agent_is_named(
+    allowed: object, source: str | None
+) -> None:
+    with pytest.raises(DatasetError, match="'rs' accepts only other") as refused:
+        pairing(allowed).refuse_pairings([("solver", source)])
+
+    assert len(refused.value.faults) == 1
+    assert "--allow-unsupported-pairing" in str(refused.value)
