@@ -38,11 +38,12 @@ class Cost:
     megabytes: float
 
 
-def measure(command: list[str]) -> Cost:
+def measure(command: list[str], folder: Path) -> Cost:
     """Run a command on the first processor and account for it."""
     started = time.perf_counter()
     process = subprocess.Popen(
         ["taskset", "-c", "0", *command],
+        cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -75,7 +76,7 @@ def ours(folder: Path, count: int, in_flight: int) -> Cost:
     return measure([
         tool, "collect", "--output", str(output), "--concurrency", str(in_flight),
         "--head-url", f"http://127.0.0.1:{PORT}",
-    ])  # fmt: skip
+    ], folder)  # fmt: skip
 
 
 def gym(command: str, folder: Path, count: int, in_flight: int) -> Cost:
@@ -85,7 +86,7 @@ def gym(command: str, folder: Path, count: int, in_flight: int) -> Cost:
         "-o", str(folder / f"gym-{count}" / "rollouts.jsonl"),
         "--concurrency", str(in_flight), "--disable-aggregation", "--no-health-check",
         "++head_server.host=127.0.0.1", f"++head_server.port={PORT}",
-    ])  # fmt: skip
+    ], folder)  # fmt: skip
 
 
 def row(name: str, count: int, start: Cost, whole: Cost) -> str:

@@ -77,6 +77,11 @@ def run(arguments: list[str]) -> int:
     except RewardProfilingError as error:
         complain(str(error))
         return ExitCode.FAILED
+    except OSError as error:
+        # A disk that is full or read-only, a name that is too long: the path says it.
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}")
+        return ExitCode.FAILED
     except KeyboardInterrupt:
         complain(STOPPED)
         return ExitCode.INTERRUPTED

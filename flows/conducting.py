@@ -9,6 +9,7 @@ from prefect.exceptions import PrefectException
 from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.reward_profiling import reward_profiling
+from flows.temporary_server import prepare_temporary_server
 from flows.terminal import STOPPED, Live, warn
 from tasks.core.models import RunSummary
 from tasks.operations.stopping import exit_code_of_signal
@@ -26,6 +27,7 @@ class Ended(NamedTuple):
 
 async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     """Run the flow to its end; what the flow raised is raised again."""
+    prepare_temporary_server()
     try:
         state = await reward_profiling(params, return_state=True)
     except asyncio.CancelledError:

@@ -29,7 +29,8 @@ def show_output(files: RunFiles) -> int:
     """
     paths = [
         files.rollouts, files.materialized_inputs, files.failures, files.damaged,
-        files.aggregate_metrics, files.reward_profiling, files.agent_metrics,
+        files.timings, files.aggregate_metrics, files.reward_profiling,
+        files.agent_metrics,
         files.repeat_level_metrics, files.run,
     ]  # fmt: skip
     present = [path for path in paths if path.exists()]
@@ -40,7 +41,7 @@ def show_output(files: RunFiles) -> int:
     show_table(("file", "lines", "size"), rows)
     is_partial = _show_completion(files)
     _show_health(files)
-    _show_profiles(files.reward_profiling)
+    _show_profiles(files.reward_profiling, files.rollouts)
     return ExitCode.PARTIAL if is_partial else ExitCode.WHOLE
 
 
@@ -95,7 +96,7 @@ def _show_health(files: RunFiles) -> None:
         out.print(Text(f"  {rollout}: {found}", style="dim"))
 
 
-def _show_profiles(path: Path) -> None:
+def _show_profiles(path: Path, rollouts: Path) -> None:
     if not path.exists():
         return
     profiles = [
@@ -103,6 +104,9 @@ def _show_profiles(path: Path) -> None:
         for line in islice(read_lines(path), _SHOWN_PROFILES + 1)
     ]
     out.print()
+    if rollouts.exists() and rollouts.stat().st_mtime > path.stat().st_mtime:
+        said = "the profile is older than the records; `profile` them again"
+        out.print(Text(said, style="yellow"))
     show_table(
         ("task", "rollouts", "mean", "std", "min", "max", "input"),
         [_cells(profile) for profile in profiles[:_SHOWN_PROFILES]],

@@ -23,10 +23,10 @@ from tasks.merge_shards import merge_shards
 from tasks.operations.materializing import check_input
 from tasks.operations.serving import serving
 from tasks.operations.settling import owes_nothing
-from tasks.operations.stopping import stop_on_signals
+from tasks.operations.stopping import exit_code_of_signal, stop_on_signals
 from tasks.profile_rewards import profile_rewards
 from tasks.publish_profile import publish_profile
-from tasks.run_page import tell
+from tasks.run_page import servers_observer, tell
 from tasks.start_servers import start_servers
 
 
@@ -41,7 +41,8 @@ async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
         if owes_nothing(checked, files, params.collect):
             tell("nothing to do: every planned rollout is collected or given up")
         else:
-            async with serving(params.servers, files.server_log) as head_url:
+            observe = servers_observer()
+            async with serving(params.servers, files, observe) as head_url:
                 servers = await start_servers(head_url, params.servers.start_timeout)
                 await materialize_inputs(
                     params.input_path, params.output, params.plan, servers
@@ -59,5 +60,6 @@ async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     await publish_profile(summary)
     said = headline(summary)
     if summary.is_partial:
-        return Failed(name="Partial", message=said, data=summary)
+        name = "Partial" if exit_code_of_signal() is None else "Interrupted"
+        return Failed(name=name, message=said, data=summary)
     return Completed(message=said, data=summary)

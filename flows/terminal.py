@@ -27,9 +27,10 @@ from tasks.core.reporting import (
     progress_line,
     running_mean,
 )
+from tasks.core.starting import Changes, ServerState
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True, markup=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
 
 STOPPED = "stopped; run the same command again to do the rest"
 
@@ -71,7 +72,7 @@ def _option(location: tuple[int | str, ...]) -> str:
 
 def _reason(fault: ErrorDetails) -> str:
     if fault["type"] == "missing" and fault["loc"][-1:] == ("servers",):
-        return "give one of --head-url, --gym-config and --demo"
+        return "give one of --head-url, --gym-config, --gym-resources-server and --demo"
     reason = fault["msg"].removeprefix("Value error, ")
     return reason.replace("a valid dictionary", "a JSON object")
 
@@ -142,6 +143,8 @@ class Live:
     def __init__(self) -> None:
         self._bars: Bars | None = None
         self._shards: dict[int, _Shard] = {}
+        self._servers: dict[str, TaskID] = {}
+        self._changes = Changes()
         self._told = 0.0
         self.seen: list[Progress] = []
         """The collections that were watched."""
@@ -157,7 +160,7 @@ class Live:
         with Bars(
             TextColumn(" "),
             BarColumn(bar_width=_BAR_WIDTH),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             console=err,
         ) as self._bars:
             yield
@@ -169,6 +172,30 @@ class Live:
     def warn(self, message: str) -> None:
         """Print a warning."""
         warn(message)
+
+    def watch_servers(self, states: Sequence[ServerState]) -> None:
+        """Take the present states of servers that start."""
+        if self._bars is None:
+            for state in self._changes.of(states):
+                self.say(state.line)
+            return
+        for state in states:
+            bar = self._servers.get(state.name)
+            if bar is None:
+                bar = self._servers[state.name] = self._bars.add_task("", total=None)
+            done = 1 if state.is_ready else None
+            self._bars.update(bar, description=state.line, total=done, completed=done)
+        if all(state.is_ready for state in states):
+            self._end_servers(len(states))
+
+    def _end_servers(self, count: int) -> None:
+        """Put one line in place of those of the servers, once all are ready."""
+        if self._bars is not None and self._servers:
+            for bar in self._servers.values():
+                self._bars.remove_task(bar)
+            self._servers.clear()
+            self._bars.refresh()
+            self.say(f"all {count} servers are ready")
 
     def watch(self, progress: Progress) -> None:
         """Take a collection's present numbers."""

@@ -6,6 +6,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
+from tasks.core.errors import GymError, ServersNotReadyError
 from tasks.core.models import AggregateOptions, AggregateSummary, ReadyServers
 from tasks.core.reporting import zeros
 from tasks.operations.aggregating import aggregate
@@ -17,12 +18,17 @@ from tasks.run_page import tell, tell_warning
 async def aggregate_metrics(
     output: Path, servers: ReadyServers, options: AggregateOptions
 ) -> AggregateSummary:
-    """Write the servers' metrics beside the output.
+    """Write the servers' metrics beside the output; a server that is gone is a warning.
 
     Raises:
         RecordError: a record cannot be read.
     """
-    known = await read_servers(servers.head_url)
+    try:
+        known = await read_servers(servers.head_url)
+    except (GymError, ServersNotReadyError) as error:
+        warning = f"the servers' own metrics are missing: {error}"
+        tell_warning(warning)
+        return AggregateSummary(path=None, num_servers=0, warnings=(warning,))
     summary = await aggregate(RunFiles(output), known, options)
     for warning in summary.warnings:
         tell_warning(warning)

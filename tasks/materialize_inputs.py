@@ -12,6 +12,7 @@ from tasks.core.models import PlanOptions, PlanSummary, ReadyServers
 from tasks.core.reporting import planned
 from tasks.operations.collecting import read_servers
 from tasks.operations.materializing import check_input, materialize
+from tasks.operations.policy_model import refuse_other_model
 from tasks.run_page import tell, tell_warning
 
 
@@ -29,8 +30,16 @@ async def materialize_inputs(
         ConfigError: the input, or the plan that is there already, does not fit.
     """
     known = await read_servers(servers.head_url)
+    files = RunFiles(output)
+    refuse_other_model(files, known.policy_model)
     checked = await asyncio.to_thread(check_input, input_path, options)
-    write = partial(materialize, checked, RunFiles(output), known.agents_of)
+    write = partial(
+        materialize,
+        checked,
+        files,
+        resolve=known.agents_of,
+        attribute=known.attributed_agents,
+    )
     summary = await asyncio.to_thread(write)
     for warning in summary.warnings:
         tell_warning(warning)

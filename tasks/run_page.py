@@ -6,7 +6,7 @@ every few seconds, each with a time limit, and one that fails is dropped.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from prefect.exceptions import PrefectException
 
 from tasks.core.progress import Progress
 from tasks.core.reporting import progress_line, slowest_rollouts
+from tasks.core.starting import Changes, ObserveServers, ServerState
 from tasks.operations.watching import watcher
 from tasks.operations.window import Observer
 
@@ -35,6 +36,18 @@ def tell_warning(message: str) -> None:
     """Say what a person should know."""
     get_run_logger().warning(message)
     watcher.get().warn(message)
+
+
+def servers_observer() -> ObserveServers:
+    """Return an observer that logs each change of a server's state once."""
+    logger, watch, changes = get_run_logger(), watcher.get().watch_servers, Changes()
+
+    def observe(states: Sequence[ServerState]) -> None:
+        watch(states)
+        for state in changes.of(states):
+            logger.info(state.line)
+
+    return observe
 
 
 class _Latest:

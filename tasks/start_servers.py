@@ -4,8 +4,11 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.core.models import ReadyServers
-from tasks.operations.serving import wait_until_ready
-from tasks.run_page import tell
+from tasks.operations.readiness import wait_until_ready
+from tasks.run_page import servers_observer, tell
+
+SCRIPTED = "scripted-policy"
+"""What the embedded environment calls its policy when no model was given."""
 
 
 @task(
@@ -17,6 +20,14 @@ async def start_servers(head_url: str, timeout_seconds: float) -> ReadyServers:
     Raises:
         ServersNotReadyError: nothing listens there, or it was not ready in time.
     """
-    servers = await wait_until_ready(head_url, timeout_seconds, tell)
+    observe = servers_observer()
+    servers = await wait_until_ready(head_url, timeout_seconds, tell, observe)
     tell(f"servers are ready at {head_url}: {', '.join(servers.agents)}")
-    return ReadyServers(head_url=head_url, agents=tuple(servers.agents))
+    model = servers.policy_model
+    if model == SCRIPTED:
+        tell("answers come from a script: such rewards say nothing of any model")
+    elif model:
+        tell(f"answers come from {model}")
+    return ReadyServers(
+        head_url=head_url, agents=tuple(servers.agents), policy_model=model
+    )

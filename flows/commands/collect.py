@@ -11,6 +11,7 @@ from flows.exit_codes import ExitCode
 from flows.terminal import STOPPED, Live, complain, err, out, warn
 from tasks.adapters.output_lock import collection_lock
 from tasks.adapters.run_directory import RunFiles
+from tasks.core.errors import ConfigError
 from tasks.core.models import (
     AggregateOptions,
     AggregateSummary,
@@ -21,9 +22,10 @@ from tasks.core.reporting import slowest_rollouts, zeros
 from tasks.operations.aggregating import aggregate as aggregate_output
 from tasks.operations.collecting import collect_shard, nothing_owed, open_shard
 from tasks.operations.merging import merge_shards
-from tasks.operations.serving import wait_until_ready
+from tasks.operations.readiness import wait_until_ready
 from tasks.operations.stopping import exit_code_of_signal, stop_on_signals
 
+NEXT = "write the plan with `materialize` first"
 _COLLECT = CollectOptions()
 _AGGREGATE = AggregateOptions()
 
@@ -44,6 +46,8 @@ def collect(
         options: How owed rollouts are collected.
     """
     files = RunFiles(output)
+    if not files.materialized_inputs.exists():  # before a lock makes the folder
+        raise ConfigError(f"{files.materialized_inputs} does not exist; {NEXT}")
     with collection_lock(files, options):
         collecting = _collect(files, head_url.rstrip("/"), start_timeout, options)
         try:
@@ -90,8 +94,10 @@ def _show(files: RunFiles, shards: list[ShardSummary]) -> int:
     if (code := exit_code_of_signal()) is not None:
         complain(STOPPED)
         return code
-    for reason in dict.fromkeys(shard.stopped for shard in shards if shard.stopped):
-        complain(reason)
+    for shard in shards:
+        if shard.stopped:
+            (complain if shard.is_failed else warn)(shard.stopped)
+            break
     if any(shard.is_failed for shard in shards):
         return ExitCode.FAILED
     return ExitCode.PARTIAL if missing else ExitCode.WHOLE

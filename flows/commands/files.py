@@ -10,7 +10,6 @@ from flows.inspection import show_output
 from flows.terminal import out, show_summary, warn
 from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.errors import ConfigError
 from tasks.core.models import PlanOptions, ProfileOptions
 from tasks.core.reporting import planned
 from tasks.operations.ledgers import count_collected
@@ -27,7 +26,6 @@ def materialize(
     *,
     input: Path,  # noqa: A002 - the flag's name
     output: Path,
-    prompt_config: Path | None = None,
     plan: Annotated[PlanOptions, Parameter(name="*")] = _PLAN,
 ) -> int:
     """Write the plan of a task file: one line per rollout to collect.
@@ -35,10 +33,8 @@ def materialize(
     Args:
         input: Task rows, one JSON object a line.
         output: The rollouts file; the plan lies beside it and is named from it.
-        prompt_config: A prompt template; not supported yet.
         plan: How task rows become planned rollouts.
     """
-    refuse_prompt_config(prompt_config)
     files = RunFiles(output)
     checked = check_input(input, plan)
     with output_lock(files.lock):
@@ -50,35 +46,23 @@ def materialize(
     return ExitCode.WHOLE
 
 
-def refuse_prompt_config(path: Path | None) -> None:
-    """Refuse a prompt template.
-
-    Raises:
-        ConfigError: one was given.
-    """
-    if path is not None:
-        raise ConfigError(
-            "--prompt-config is not supported yet; put the prompt into each row's"
-            " responses_create_params.input"
-        )
-
-
 def profile(
     *,
-    inputs: Path,
     rollouts: Path,
+    inputs: Path | None = None,
     allow_partial: bool = False,
     options: Annotated[ProfileOptions, Parameter(name="*")] = _PROFILE,
 ) -> int:
     """Profile collected rollouts into Gym's three files, beside the rollouts.
 
     Args:
-        inputs: The plan: the materialized inputs.
         rollouts: The collected records.
+        inputs: The plan, the materialized inputs; by default the one beside them.
         allow_partial: Profile what there is, though planned rollouts have no record.
         options: How rewards are read.
     """
-    summary = profile_files(inputs, rollouts, options, allow_partial=allow_partial)
+    plan = inputs or RunFiles(rollouts).materialized_inputs
+    summary = profile_files(plan, rollouts, options, allow_partial=allow_partial)
     show_summary(summary)
     return ExitCode.PARTIAL if summary.is_partial else ExitCode.WHOLE
 
@@ -93,7 +77,7 @@ def inspect(output: Path, /) -> int:
 
 
 def merge(output: Path, /) -> int:
-    """Put an output's shards together, each rollout once.
+    """Put an output's shards together, each rollout once; their files end in its own.
 
     Args:
         output: The rollouts file; its shards lie beside it.
@@ -102,7 +86,7 @@ def merge(output: Path, /) -> int:
     with output_lock(files.lock):
         summary = merge_shards(files)
         planned, collected = count_collected(files)
-    for shard in summary.missing_shards:
+    for shard in summary.missing_shards if collected < planned else ():
         warn(f"shard {shard} is missing")
     out.print(
         f"{summary.merged} records of {summary.num_shards} shards merged,"

@@ -9,7 +9,6 @@ from typing import Annotated, Never
 
 from cyclopts import Parameter
 
-from flows.commands.files import refuse_prompt_config
 from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.terminal import Live, complain, err, show_summary
@@ -17,6 +16,7 @@ from tasks.adapters.child_server import leftovers_stopped
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import CollectOptions, PlanOptions, ServerOptions
 from tasks.operations.materializing import check_input
+from tasks.operations.serving import check_servers
 from tasks.operations.watching import watcher
 
 DEMO_OUTPUT = Path("reward-profiling-demo/rollouts.jsonl")
@@ -34,17 +34,16 @@ _PREFECT_DEFAULTS = {
 def run(
     *,
     params: Annotated[RewardProfilingParams, Parameter(name="*")],
-    prompt_config: Path | None = None,
 ) -> int:
     """Plan, collect and profile; the same command again does only the rest.
 
     Args:
         params: What to profile.
-        prompt_config: A prompt template; not supported yet.
     """
-    refuse_prompt_config(prompt_config)
-    RunFiles(params.output)
+    files = RunFiles(params.output)
     check_input(params.input_path, params.plan)  # before Prefect takes its seconds
+    if not files.rollouts.exists():  # else there may be nothing to start servers for
+        check_servers(params.servers)
     return _run_flow(params)
 
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -21,9 +21,11 @@ from tasks.core.errors import ServersNotReadyError
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 5.0
-GRACE_SECONDS = 15.0
+GRACE_SECONDS = 6.0
+"""How long Gym may take to end; it waits a second for each server, then kills it."""
 _PACKAGES = Path(__file__).resolve().parents[2]
 _SHOWN_LINES = 20
+_MOST_BYTES = 16_777_216
 
 
 @asynccontextmanager
@@ -73,17 +75,25 @@ async def _announced_url(child: asyncio.subprocess.Process) -> str | None:
 
 @asynccontextmanager
 async def guarded_command(
-    command: Sequence[str], log: Path, *, grace_seconds: float = GRACE_SECONDS
+    command: Sequence[str],
+    log: Path,
+    *,
+    grace_seconds: float = GRACE_SECONDS,
+    environment: Mapping[str, str] | None = None,
+    removed: Path | None = None,
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run a command in a session of its own, its output in `log`; stop it at the end.
 
-    It is interrupted, and killed with all that it started after `grace_seconds`.
-    Yields the guardian's process, which ends when the command ends, with its exit code.
+    It is interrupted, and killed with all that it started after `grace_seconds`; then
+    the folder `removed` is deleted. Yields the guardian's process, which ends when the
+    command ends, with its exit code.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    remove = [] if removed is None else [guardian.REMOVE, str(removed)]
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", guardian.__file__, str(grace_seconds), str(log), *command,
-        stdin=asyncio.subprocess.PIPE, start_new_session=True,
+        sys.executable, "-I", guardian.__file__, *remove,
+        str(grace_seconds), str(log), *command,
+        stdin=asyncio.subprocess.PIPE, start_new_session=True, env=environment,
     )  # fmt: skip
     try:
         yield child
@@ -135,6 +145,15 @@ def last_lines(path: Path, count: int = _SHOWN_LINES) -> str:
         file.seek(max(0, file.tell() - 16_384))
         text = file.read().decode("utf-8", "replace")
     return "\n".join(text.splitlines()[-count:])
+
+
+def text_since(path: Path, offset: int) -> str:
+    """Return what was appended to a log since it was `offset` bytes long."""
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(_MOST_BYTES).decode("utf-8", "replace")
 
 
 @contextmanager

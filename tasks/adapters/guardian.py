@@ -9,6 +9,7 @@ starts at once, and from its file, wherever the owner's working directory is.
 import ctypes
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,8 +23,11 @@ _NOT_FOUND, _NOT_STARTED, _SIGNALLED = 127, 126, 128
 _POLL_SECONDS = 0.1
 _LOOK_SECONDS = 1.0
 _LEAVE_SECONDS = 20.0
+_EARLY_SECONDS = 60.0
 WATCH = "--watch"
 """`--watch PID` in place of a command: stop what PID leaves behind when killed."""
+REMOVE = "--remove"
+"""`--remove FOLDER` before the rest: delete FOLDER when nothing runs any more."""
 ALL_DONE = b"done"
 """What a watched owner writes before it closes: nothing is left behind."""
 
@@ -37,13 +41,17 @@ def main(arguments: list[str]) -> int:
     """
     if arguments[0] == WATCH:
         return _watch(int(arguments[1]))
+    if arguments[0] == REMOVE:
+        code = main(arguments[2:])
+        shutil.rmtree(arguments[1], ignore_errors=True)
+        return code
     grace, log, *command = arguments
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Only the owner's end of standard input decides; a terminal's Ctrl-C reaches
         # the owner, which closes it in good order.
         signal.signal(ignored, signal.SIG_IGN)
     _adopt_orphans()
-    with Path(log).open("ab") as output:
+    with open(log, "ab", opener=_for_owner_only) as output:
         try:
             child = _started(command, output)
         except OSError as error:
@@ -58,6 +66,11 @@ def main(arguments: list[str]) -> int:
     _kill_descendants()
     code = child.returncode
     return code if code >= 0 else _SIGNALLED - code
+
+
+def _for_owner_only(path: str, flags: int) -> int:
+    """Open a log so that only its owner reads it: servers may print secrets."""
+    return os.open(path, flags, 0o600)
 
 
 def _started(command: list[str], output: IO[bytes]) -> "subprocess.Popen[bytes]":
@@ -101,10 +114,14 @@ def _watch(owner: int) -> int:
         signal.signal(ignored, signal.SIG_IGN)
     known: dict[int, bytes] = {}
     readable: list[int] = []
+    started = time.monotonic()
     while not readable:
         for pid in _descendants(owner) - known.keys() - {os.getpid()}:
             known[pid] = _start_of(pid)
-        readable, _, _ = select.select([0], [], [], _LOOK_SECONDS)
+        # Most children start early, and may be left behind early.
+        is_early = time.monotonic() - started < _EARLY_SECONDS
+        wait = _POLL_SECONDS if is_early else _LOOK_SECONDS
+        readable, _, _ = select.select([0], [], [], wait)
     if os.read(0, 4096) != ALL_DONE:
         _stop_all(known)
     return 0

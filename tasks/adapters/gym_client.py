@@ -15,6 +15,7 @@ import orjson
 import yaml
 
 from tasks.adapters.http_transport import AiohttpTransport, ReplyTooLargeError
+from tasks.adapters.redaction import learn_configuration, redact
 from tasks.core import wire
 from tasks.core.backoff import retry_after_seconds
 from tasks.core.errors import (
@@ -24,10 +25,13 @@ from tasks.core.errors import (
     ReplyLostError,
     ServersNotReadyError,
 )
+from tasks.core.secret_values import without_secrets
 
 _JSON = {"Content-Type": "application/json"}
 _SHOWN_CHARACTERS = 300
 _RETRY_STATUSES = frozenset({408, 425, 429})
+_HEAD_SECONDS = 30.0
+_AGGREGATE_SECONDS = 900.0
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
@@ -46,7 +50,8 @@ class GymClient:
             GymUnavailableError: the head server does not answer.
             GymRejectedError: what answers, or the URL, is not a head server's.
         """
-        reply = await self._send("GET", head_url + wire.READY_PATH)
+        async with _within(_HEAD_SECONDS, head_url):
+            reply = await self._send("GET", head_url + wire.READY_PATH)
         if reply.is_server_error or reply.status_code == httpx.codes.NOT_FOUND:
             return not reply.is_server_error
         _raise_for_status(reply)
@@ -58,20 +63,20 @@ class GymClient:
         Raises:
             GymUnavailableError: none came in time.
         """
-        try:
-            async with asyncio.timeout(seconds):
-                await self._send("GET", server_url + "/")
-        except TimeoutError as error:
-            raise GymUnavailableError(f"{server_url} gave no answer") from error
+        async with _within(seconds, server_url):
+            await self._send("GET", server_url + "/")
 
     async def configuration(self, head_url: str) -> Mapping[str, Any]:
-        """Return the merged configuration; it may hold secrets and is never kept.
+        """Return the merged configuration without its secrets.
+
+        They are kept in mind, so that no text of an error shows one.
 
         Raises:
             GymError: the head server does not answer.
             ServersNotReadyError: its answer is not a configuration.
         """
-        reply = await self._send("GET", head_url + wire.CONFIG_PATH)
+        async with _within(_HEAD_SECONDS, head_url):
+            reply = await self._send("GET", head_url + wire.CONFIG_PATH)
         _raise_for_status(reply)
         config = _configuration(reply.content)
         if not isinstance(config, dict):
@@ -79,7 +84,30 @@ class GymClient:
                 f"{head_url}{wire.CONFIG_PATH} answered without a configuration; is"
                 " this the head server of NeMo Gym?"
             )
-        return config
+        learn_configuration(config)
+        masked: Mapping[str, Any] = without_secrets(config)
+        return masked
+
+    async def instances(self, head_url: str) -> list[tuple[str, str]]:
+        """Return the servers that the head server has started, as (name, URL).
+
+        None while it has started none, and where it does not say.
+        """
+        with suppress(GymError, ValueError, LookupError, TypeError):
+            reply = await self._send("GET", head_url + wire.INSTANCES_PATH)
+            _raise_for_status(reply)
+            return [
+                (str(one["process_name"]), str(one["url"]))
+                for one in orjson.loads(reply.content)
+            ]
+        return []
+
+    async def is_healthy(self, server_url: str) -> bool:
+        """Say whether a server answers for its health."""
+        with suppress(GymError):
+            reply = await self._send("GET", server_url + wire.HEALTH_PATH)
+            return not reply.is_server_error
+        return False
 
     async def run_rollout(self, server_url: str, row: bytes) -> bytes:
         """Post one planned row to `/run` and return the reply's body.
@@ -100,8 +128,12 @@ class GymClient:
         Raises:
             GymError: the server cannot, or answers with something else.
         """
-        body = orjson.dumps({"verify_responses": records})
-        reply = await self._send("POST", server_url + wire.AGGREGATE_PATH, body)
+        try:
+            body = orjson.dumps({"verify_responses": records})
+        except TypeError as error:
+            raise GymRejectedError(f"a record cannot be sent: {error}") from error
+        async with _within(_AGGREGATE_SECONDS, server_url):
+            reply = await self._send("POST", server_url + wire.AGGREGATE_PATH, body)
         _raise_for_status(reply)
         try:
             answer = orjson.loads(reply.content)
@@ -120,6 +152,21 @@ class GymClient:
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             _raise_mapped(error, url)
+
+
+@asynccontextmanager
+async def _within(seconds: float, url: str) -> AsyncIterator[None]:
+    """Bound a whole exchange: a body that only drips passes every limit on reading.
+
+    Raises:
+        GymUnavailableError: it took longer.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        said = f"{url} gave no whole answer within {seconds:g} s"
+        raise GymUnavailableError(said, kind="Timeout") from error
 
 
 @asynccontextmanager
@@ -152,7 +199,7 @@ def _configuration(content: bytes) -> object:
 def _raise_mapped(error: Exception, url: str) -> Never:
     """Raise our error for httpx's."""
     kind = type(error).__name__
-    message = f"{url}: {kind}: {error}".removesuffix(": ")
+    message = redact(f"{url}: {kind}: {error}".removesuffix(": "))
     if isinstance(error, ReplyTooLargeError | httpx.DecodingError):
         raise GymRejectedError(message, kind=kind, status=httpx.codes.OK) from error
     if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL):
@@ -172,7 +219,7 @@ def _raise_for_status(reply: httpx.Response) -> None:
         return
     status = reply.status_code
     # JSON is UTF-8; the charset that a header names may not be one of text at all.
-    text = reply.content.decode("utf-8", "replace")
+    text = redact(reply.content.decode("utf-8", "replace"))
     shown = text.strip()
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[:_SHOWN_CHARACTERS] + "…"

@@ -14,10 +14,16 @@ from typing import IO, Self
 import msgspec
 import orjson
 
-from tasks.adapters.jsonl import read_lines, replace_file
+from tasks.adapters.jsonl import (
+    Line,
+    located,
+    parse_object,
+    read_lines,
+    replace_file,
+)
 from tasks.core import wire
-from tasks.core.errors import OutputWriteError
-from tasks.core.records import RolloutKey
+from tasks.core.errors import OutputWriteError, RecordError
+from tasks.core.records import RolloutKey, rollout_key
 
 SYNC_SECONDS = 1.0
 _NAMES = {
@@ -55,7 +61,10 @@ def read_journal(path: Path, take: Take, damaged: Path | None = None) -> int:
     for line in read_lines(path):
         try:
             entry = _DECODE(line.text)
+            if not line.text.isascii():
+                line.text.decode()  # msgspec passes over what it skips
         except (msgspec.DecodeError, UnicodeDecodeError):
+            _refuse_foreign(path, line)
             bad.append((line.number, line.text))
             continue
         take((entry.task_index, entry.rollout_index), bool(entry.failure_terminal))
@@ -65,6 +74,20 @@ def read_journal(path: Path, take: Take, damaged: Path | None = None) -> int:
         _set_aside(path, damaged, bad)
     _end_last_line(path)
     return len(bad)
+
+
+def _refuse_foreign(path: Path, line: Line) -> None:
+    """Refuse a whole JSON object without a usable key: it is not damaged, but foreign.
+
+    Raises:
+        RecordError: names file and line.
+    """
+    try:
+        row = parse_object(line.text)
+    except RecordError:
+        return
+    with located(path, line.number):
+        rollout_key(row)
 
 
 def _set_aside(path: Path, damaged: Path, bad: list[tuple[int, bytes]]) -> None:

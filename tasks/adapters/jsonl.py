@@ -5,6 +5,7 @@ are accepted on reading; what is written ends in one newline.
 """
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -83,6 +84,35 @@ def parse_object(text: bytes) -> dict[str, Any]:
     return value
 
 
+def parse_record(text: bytes) -> dict[str, Any]:
+    """Parse one collected record; a number beyond any float becomes null.
+
+    A record keeps the bytes that came, and `1e400` is JSON, though not to every parser.
+
+    Raises:
+        RecordError: it is not JSON, or not an object.
+    """
+    try:
+        return parse_object(text)
+    except RecordError:
+        try:
+            value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise
+        return value
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
+
+
 def _shown(text: bytes) -> str:
     shown = text.decode("utf-8", "replace")
     if len(shown) > _SHOWN_CHARACTERS:
@@ -109,7 +139,10 @@ def refuse_wide_integers(text: bytes) -> None:
             )
         return number
 
-    json.loads(text, parse_int=check)
+    try:
+        json.loads(text, parse_int=check)
+    except RecursionError as error:
+        raise RecordError("is nested too deep") from error
 
 
 def has_duplicate_keys(text: bytes, value: object) -> bool:
@@ -117,9 +150,11 @@ def has_duplicate_keys(text: bytes, value: object) -> bool:
 
     Re-encoding drops the first of two equal keys, and with it a colon.
     """
-    return text.count(b":") != orjson.dumps(value).count(b":") and _names_key_twice(
-        text
-    )
+    try:
+        again = orjson.dumps(value)
+    except TypeError:
+        return False  # nested deeper than can be written; the row is told elsewhere
+    return text.count(b":") != again.count(b":") and _names_key_twice(text)
 
 
 def _names_key_twice(text: bytes) -> bool:

@@ -1,11 +1,13 @@
 """The files of one output, all named from the rollouts file (`gym-contract.md` §1)."""
 
+import re
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 
 from tasks.core.errors import ConfigError
 
+_SHARD = re.compile(r"-shard-\d+-of-\d+$")
 _DERIVED = (
     "_materialized_inputs.jsonl",
     "_failures.jsonl",
@@ -107,6 +109,11 @@ class RunFiles:
         return self.rollouts.with_name("rollout_verdicts.jsonl")
 
     @property
+    def server_logs(self) -> Path:
+        """Folder in which each server that was started has a log of its own."""
+        return self._beside("_server_logs")
+
+    @property
     def lock(self) -> Path:
         """Held by the process that writes the output."""
         return self.rollouts.with_name(f".{self.rollouts.name}.lock")
@@ -121,4 +128,4 @@ class RunFiles:
         """Return the shards on disk, whatever number they were dealt into."""
         pattern = f"{escape(self.rollouts.stem)}-shard-*-of-*.jsonl"
         found = sorted(self.rollouts.parent.glob(pattern))
-        return [RunFiles(path) for path in found if not path.name.endswith(_DERIVED)]
+        return [RunFiles(path) for path in found if _SHARD.search(path.stem)]

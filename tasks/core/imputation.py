@@ -9,7 +9,6 @@ from typing import Any
 
 from tasks.core import wire
 
-_FAILURE_PREFIX = "_ng_failure_"
 _DIAGNOSIS = frozenset({"failure_kind", "failure_reason"})
 _LARGE = frozenset({wire.PARAMS, wire.RESPONSE})
 
@@ -22,7 +21,7 @@ def failure_as_zero(failure: Mapping[str, Any]) -> dict[str, Any]:
     counted = {
         name: value
         for name, value in failure.items()
-        if not name.startswith(_FAILURE_PREFIX) and name not in _DIAGNOSIS
+        if not name.startswith(wire.FAILURE_PREFIX) and name not in _DIAGNOSIS
     }
     counted[wire.MASK_SAMPLE] = False
     counted.setdefault(wire.REWARD, 0.0)

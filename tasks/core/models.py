@@ -4,17 +4,23 @@ The string under each field is its documentation everywhere: in Prefect's form, 
 the command line's help and here.
 """
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tasks.core.budgets import FailureBudget
 from tasks.core.durations import seconds_from
+from tasks.core.secret_values import has_secret, is_secret_override
 
 Repeats = Annotated[int, Field(ge=1)]
+_MAX_SHARDS = 65_536
 JsonObject = dict[str, Any]
 Seconds = Annotated[float, Field(gt=0), BeforeValidator(seconds_from)]
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 Dispatch = Literal["plan", "interleaved", "longest-first"]
+RoutingMode = Literal["agent", "legacy", "taskset"]
+Name = Annotated[str, Field(min_length=1)]
 
 
 class Frozen(BaseModel):
@@ -25,6 +31,7 @@ class Frozen(BaseModel):
         extra="forbid",
         use_attribute_docstrings=True,
         ser_json_inf_nan="null",
+        hide_input_in_errors=True,  # an option given wrongly may be a key
     )
 
 
@@ -61,6 +68,27 @@ class PlanOptions(Frozen):
     """JSON object laid over every row's responses_create_params, such as
     {"temperature": 1.0}; its top-level keys win."""
 
+    prompt_config: Name | None = None
+    """YAML file with a "user" and maybe a "system" template, from which each row's
+    input is made: {field} stands for the row's field, {{ and }} for braces."""
+
+    skills: Name | None = None
+    """Folder of skill folders, each with a SKILL.md: every row is stamped with its
+    path, a digest of its content and its skills, for agents that use them."""
+
+    environment_routing_mode: RoutingMode = "agent"
+    """What decides where a row is sent: "agent", the environment server of its agent;
+    "legacy", environment_server_name for every row; "taskset", only rows that
+    environment_server_routes leads somewhere. Rows with task_id and task_input follow
+    environment_server_routes in every mode."""
+
+    environment_server_name: Name | None = None
+    """Environment server that runs every row in the mode "legacy"."""
+
+    environment_server_routes: dict[str, Name] = Field(default_factory=dict)
+    """JSON object that sends rows with task_id and task_input on their way: from
+    task_id.taskset to environment server."""
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         chosen = self.agent_map.get("_default")
@@ -81,6 +109,15 @@ class PlanOptions(Frozen):
                 )
         if isinstance(self.num_repeats, dict) and not self.num_repeats:
             raise ValueError("num_repeats names no agent")
+        return self
+
+    @model_validator(mode="after")
+    def _routable(self) -> Self:
+        mode = self.environment_routing_mode
+        if mode == "legacy" and self.environment_server_name is None:
+            raise ValueError("the routing mode legacy needs environment_server_name")
+        if mode == "taskset" and not self.environment_server_routes:
+            raise ValueError("the routing mode taskset needs environment_server_routes")
         return self
 
     def routes(self) -> dict[str, str]:
@@ -150,8 +187,12 @@ class CollectOptions(Frozen):
         FailureBudget.parse(self.max_failures)
         if self.shard is not None:
             index, count = self.shard_of
-            if index >= count:
-                raise ValueError(f"shard {self.shard}: I runs from 0 to N - 1")
+            if not index < count <= _MAX_SHARDS:
+                last = min(count, _MAX_SHARDS) - 1
+                raise ValueError(
+                    f"shard {self.shard}: I/N runs from 0/N to {last}/N, and N to"
+                    f" {_MAX_SHARDS}"
+                )
             if self.num_shards > 1:
                 raise ValueError("give shard or num_shards, not both")
         return self
@@ -170,17 +211,37 @@ class CollectOptions(Frozen):
 
 
 class ServerOptions(Frozen):
-    """Which servers run the rollouts: found, started, or the embedded environment."""
+    """Which servers run the rollouts: found, started, or the embedded environment.
+
+    Options are seen by everyone who sees the run: none may hold a secret.
+    """
 
     head_url: str | None = None
     """Head server of running servers, such as http://127.0.0.1:11000."""
 
     gym_config: tuple[str, ...] = ()
-    """Run `gym env start` with these configuration files, and stop it at the end."""
+    """Run `gym env start` with these configuration files, and stop it at the end; a
+    path is relative to the working directory, or to Gym's own folder."""
+
+    gym_environment: tuple[str, ...] = ()
+    """The same, with these environments of Gym, by name."""
+
+    gym_resources_server: tuple[str, ...] = ()
+    """The same, with these resources servers of Gym, by name, such as mcqa."""
+
+    gym_benchmark: tuple[str, ...] = ()
+    """The same, with these benchmarks of Gym, by name."""
+
+    gym_model_type: str | None = None
+    """Kind of model server that Gym starts, by name, such as openai_model, where no
+    configuration file says so."""
+
+    gym_agent_type: str | None = None
+    """Agent that runs the environment, by name, where it can be chosen."""
 
     gym_overrides: tuple[str, ...] = ()
     """More arguments of `gym env start`, as given, such as ++skip_venv_if_present=true.
-    Never put a secret here: arguments can be seen by every process."""
+    A secret is given as the name of its variable: '++judge_api_key=${oc.env:NAME}'."""
 
     demo: bool = False
     """Use the embedded environment, which needs no Gym."""
@@ -192,11 +253,16 @@ class ServerOptions(Frozen):
     model: str | None = None
     """Name of the model at that endpoint."""
 
-    model_api_key_env: str = "MODEL_API_KEY"
-    """Name of the environment variable that holds the endpoint's key."""
+    model_api_key_env: str | None = None
+    """Name of the environment variable that holds the endpoint's key. Default:
+    MODEL_API_KEY, where it is set; without one, Gym takes its own env.yaml."""
 
     gym_command: str = "gym"
     """Gym's command, on PATH or with its folder."""
+
+    gym_venv: str | None = None
+    """Folder of the virtual environment whose Gym is started, in place of
+    gym_command."""
 
     start_timeout: Seconds = 600.0
     """How long until every server must be ready, such as 600 or "10m"."""
@@ -207,19 +273,67 @@ class ServerOptions(Frozen):
             name
             for name, given in (
                 ("head_url", self.head_url),
-                ("gym_config", self.gym_config),
+                ("gym_config", self.is_gym_started),
                 ("demo", self.demo),
             )
             if given
         ]
         if len(chosen) != 1:
             raise ValueError(
-                "give exactly one of head_url, gym_config and demo, not"
+                "give exactly one of head_url, gym_config (or gym_environment,"
+                " gym_resources_server, gym_benchmark) and demo, not"
                 f" {' and '.join(chosen) or 'none'}"
             )
         if self.model_url and not self.model:
-            raise ValueError("model_url needs the name of its model, in model")
+            raise ValueError("--model-url needs the name of its model: --model NAME")
+        if self.model and self.demo and not self.model_url:
+            raise ValueError("--model has no effect with --demo but for --model-url")
+        if self.head_url and (self.model or self.model_url):
+            raise ValueError(
+                "--model and --model-url are for servers that are started here; servers"
+                " at --head-url have their own"
+            )
         return self
+
+    @model_validator(mode="after")
+    def _no_secrets(self) -> Self:
+        """Refuse what would be seen on a command line and in Prefect; never show it."""
+        if not _VARIABLE.fullmatch(self.key_variable):
+            raise ValueError(
+                "model_api_key_env is the NAME of an environment variable, such as"
+                " MODEL_API_KEY, not the key itself"
+            )
+        for name in ("head_url", "model_url"):
+            if has_secret(getattr(self, name) or ""):
+                raise ValueError(
+                    f"{name} holds a password or a key, and options can be seen by"
+                    " others; give a key by the name of its variable, in"
+                    " model_api_key_env"
+                )
+        for override in self.gym_overrides:
+            if is_secret_override(override):
+                shown = override.partition("=")[0]
+                raise ValueError(
+                    f"gym_overrides: {shown} holds a secret, and options can be seen by"
+                    f" others; put it into a variable and give '{shown}="
+                    "${oc.env:NAME}'"
+                )
+        return self
+
+    @property
+    def is_gym_started(self) -> bool:
+        """Whether Gym's own command is started and stopped with the run."""
+        return bool(
+            self.gym_config
+            or self.gym_environment
+            or self.gym_resources_server
+            or self.gym_benchmark
+        )
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that the endpoint's key is looked for in."""
+        return self.model_api_key_env or "MODEL_API_KEY"
 
 
 class AggregateOptions(Frozen):
@@ -269,6 +383,9 @@ class ReadyServers(Frozen):
 
     agents: tuple[str, ...]
     """Names of the agents they run."""
+
+    policy_model: str | None = None
+    """Name of the model that answers; None where the servers do not say."""
 
 
 class ShardSummary(Frozen):

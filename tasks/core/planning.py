@@ -5,7 +5,6 @@ is kept compact: a task row stays in its file and is known by its place; its rol
 are a range. Rows are checked whole before the first rollout is planned.
 """
 
-import json
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,22 +14,19 @@ from typing import Any
 from tasks.core import wire
 from tasks.core.errors import DatasetError, RecordError
 from tasks.core.models import PlanOptions
-from tasks.core.records import agent_name
+from tasks.core.records import taskset_of
+from tasks.core.task_rows import (
+    DEFAULT,
+    NO_ADDITIONS,
+    Additions,
+    PlannedTask,
+    check_row,
+    chosen_server,
+    routing_names,
+)
 
-_DEFAULT = "_default"
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedTask:
-    """The rollouts that one task row asks for from one agent."""
-
-    place: int
-    """Where the task row starts in the input file, in bytes."""
-    task_index: int | str
-    agent: str | None
-    """None only for a row that names a task source, until that is resolved."""
-    rollout_indices: Sequence[int]
-    """Ascending; a range, unless an earlier plan had given some of them away."""
+PlannedKey = tuple[int | str, tuple[str, bool]]
+"""A task index, and what runs it (`PlannedTask.runner`)."""
 
 
 @dataclass(slots=True)
@@ -51,12 +47,12 @@ class Plan:
         """Distinct task indices."""
         return len({task.task_index for task in self.tasks})
 
-    def keeping(self, planned: Mapping[tuple[int | str, str], Sequence[int]]) -> "Plan":
+    def keeping(self, planned: Mapping[PlannedKey, Sequence[int]]) -> "Plan":
         """Return the plan with every rollout that was planned before at its index.
 
-        `planned[task index, agent]` lists the rollout indices that an earlier plan gave
-        out, ascending. New repeats come after all of them, so that a key never changes
-        hands: not to another agent either, where a task is run by several.
+        `planned[task index, runner]` lists the rollout indices that an earlier plan
+        gave out, ascending. New repeats come after all of them, so that a key never
+        changes hands: not to another agent either, where a task is run by several.
         """
         free = {key: deque(indices) for key, indices in planned.items()}
         following: Counter[int | str] = Counter()
@@ -66,7 +62,7 @@ class Plan:
             )
         kept = Plan(warnings=self.warnings, num_rows=self.num_rows)
         for task in self.tasks:
-            known = free.get((task.task_index, task.agent or ""), deque())
+            known = free.get((task.task_index, task.runner), deque())
             wanted = len(task.rollout_indices)
             indices = [known.popleft() for _ in range(min(wanted, len(known)))]
             fresh = following[task.task_index]
@@ -95,18 +91,26 @@ class _Placed:
     place: int
     agent: str | None
     task_source: str | None
+    server: str | None = None
+    """Environment server that it is stamped with; then its agent decides nothing."""
+    taskset: str | None = None
 
     @property
     def key(self) -> str | None:
         """What fan-out and repeats look the row up by."""
+        if self.server is not None:
+            return self.taskset or self.task_source or self.server
         return self.task_source if self.agent is None else self.agent
 
 
 class Planner:
     """Reads task rows one by one and ends in a plan, or in all their faults at once."""
 
-    def __init__(self, options: PlanOptions) -> None:
+    def __init__(
+        self, options: PlanOptions, additions: Additions = NO_ADDITIONS
+    ) -> None:
         self._options = options
+        self._additions = additions
         self._routes = options.routes()
         self._plan = Plan()
         self._faults: list[str] = []
@@ -138,11 +142,15 @@ class Planner:
         self._plan.num_rows += 1
         try:
             task_index = self._task_index(row, text, line)
-            check_row(row, self._options)
-            agent, source = _routing_names(row)
-            placed = _Placed(name, line, place, agent, source)
+            server = chosen_server(row, self._options)
+            check_row(row, self._options, self._additions)
+            names = routing_names(row)
+            placed = _Placed(name, line, place, *names, server, taskset_of(row))
         except RecordError as error:
             self.reject(name, line, str(error))
+            return
+        if placed.server is not None:
+            self._plan_target(placed, None, task_index)
             return
         for agent in self._targets(placed):
             self._plan_target(placed, agent, task_index)
@@ -199,7 +207,7 @@ class Planner:
         return [agent]
 
     def _mapped_agent(self, placed: _Placed) -> str | None:
-        for name in (placed.agent, placed.task_source, _DEFAULT):
+        for name in (placed.agent, placed.task_source, DEFAULT):
             if name is not None and name in self._routes:
                 return self._routes[name]
         if not placed.agent and not placed.task_source:
@@ -220,14 +228,21 @@ class Planner:
         first = self._next_rollout[task_index]
         self._next_rollout[task_index] += repeats
         self._plan.tasks.append(
-            PlannedTask(placed.place, task_index, agent, range(first, first + repeats))
+            PlannedTask(
+                placed.place,
+                task_index,
+                agent if placed.server is None else placed.agent,
+                range(first, first + repeats),
+                placed.server,
+                is_materialized=placed.taskset is not None,
+            )
         )
 
     def _repeats(self, agent: str | None, key: str | None) -> int | None:
         repeats = self._options.num_repeats
         if not isinstance(repeats, dict):
             return 1 if repeats is None else repeats
-        for name in (agent, key, _DEFAULT):
+        for name in (agent, key, DEFAULT):
             if name is not None and name in repeats:
                 self._repeat_names.add(name)
                 return repeats[name]
@@ -245,7 +260,14 @@ class Planner:
                 )
 
     def _warn(self) -> None:
-        warnings = self._plan.warnings
+        warnings, options = self._plan.warnings, self._options
+        if options.environment_server_name and (
+            options.environment_routing_mode != "legacy"
+        ):
+            warnings.append(
+                "environment_server_name has no effect without the"
+                " environment_routing_mode legacy"
+            )
         for (old, new), count in self._overrides.items():
             warnings.append(f"overrode the agent of {count} rows: {old} → {new}")
         if self._identical:
@@ -253,91 +275,8 @@ class Planner:
                 f"{self._identical} rows repeat an earlier row to the letter and count"
                 " as more repeats of the same task"
             )
-        if isinstance(self._options.num_repeats, dict):
-            unused = set(self._options.num_repeats) - self._repeat_names - {_DEFAULT}
+        if isinstance(options.num_repeats, dict):
+            unused = set(options.num_repeats) - self._repeat_names - {DEFAULT}
             if unused:
                 names = ", ".join(sorted(unused))
                 warnings.append(f"num_repeats names agents that no row has: {names}")
-
-
-def _routing_names(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the agent and the task source that the row names; "" names none."""
-    agent, source = agent_name(row), row.get(wire.TASK_SOURCE)
-    if source is not None and not isinstance(source, str):
-        raise RecordError(f"{wire.TASK_SOURCE} is not text")
-    return agent, source
-
-
-def check_row(row: Mapping[str, Any], options: PlanOptions) -> None:
-    """Refuse a task row that cannot be planned.
-
-    Raises:
-        RecordError: what is missing, and the remedy.
-    """
-    if isinstance(row.get(wire.TASK_ID), Mapping) and wire.TASK_INPUT in row:
-        raise RecordError(
-            "is a materialized task row (task_id and task_input); such rows are not"
-            " supported yet"
-        )
-    if wire.PARAMS not in row:
-        raise RecordError(
-            f"has no {wire.PARAMS}; each row needs one with its input, such as"
-            f' {{"{wire.PARAMS}": {{"input": "…"}}}}'
-        )
-    params = row[wire.PARAMS]
-    if not isinstance(params, Mapping):
-        raise RecordError(f"{wire.PARAMS} is not an object")
-    if options.num_repeats_add_seed:
-        seeded_metadata({**params, **options.responses_create_params}, 0)
-
-
-def seeded_metadata(params: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Return `params.metadata` with `seed` set inside its `extra_body` text.
-
-    Raises:
-        RecordError: `metadata` is no object, or `extra_body` no JSON object as text.
-    """
-    metadata = params.get("metadata") or {}
-    if not isinstance(metadata, Mapping):
-        raise RecordError(f"{wire.PARAMS}.metadata is not an object")
-    text = metadata.get("extra_body", "{}")
-    try:
-        extra = json.loads(text)
-    except (TypeError, ValueError) as error:
-        raise RecordError("metadata.extra_body is not JSON as text") from error
-    if not isinstance(extra, dict):
-        raise RecordError("metadata.extra_body is not a JSON object")
-    # Python's own spacing, as Gym writes it.
-    return {**metadata, "extra_body": json.dumps({**extra, "seed": seed})}
-
-
-def materialized_row(
-    row: Mapping[str, Any],
-    task: PlannedTask,
-    rollout_index: int,
-    options: PlanOptions,
-) -> dict[str, Any]:
-    """Return the row of one planned rollout, keys in Gym's order (§1.1)."""
-    planned = dict(row)
-    params = {**planned[wire.PARAMS], **options.responses_create_params}
-    if options.num_repeats_add_seed:
-        params["metadata"] = seeded_metadata(params, rollout_index)
-    planned[wire.PARAMS] = params
-    mapped = _routed(row, options)
-    if mapped is not None:
-        planned[wire.AGENT_REF] = {"name": mapped}
-    planned[wire.TASK_INDEX] = task.task_index
-    if task.agent is not None and agent_name(planned) != task.agent:
-        planned[wire.AGENT_REF] = {"name": task.agent}
-    planned[wire.ROLLOUT_INDEX] = rollout_index
-    return planned
-
-
-def _routed(row: Mapping[str, Any], options: PlanOptions) -> str | None:
-    """Return the agent that the map gives the row, before any fan-out."""
-    routes = options.routes()
-    agent, source = agent_name(row), row.get(wire.TASK_SOURCE)
-    for name in (agent, source, _DEFAULT):
-        if name is not None and name in routes:
-            return routes[name]
-    return options.default_agent if not agent and not source else None

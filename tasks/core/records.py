@@ -80,6 +80,19 @@ def agent_name(row: Mapping[str, Any]) -> str | None:
     return name
 
 
+def taskset_of(row: Mapping[str, Any]) -> str | None:
+    """Return the taskset of a materialized task row; None for any other row.
+
+    Such a row is a task already made (`task_id` and `task_input`), which goes to an
+    environment server as an episode. As in Gym, one without a taskset is a flat row.
+    """
+    task_id = row.get(wire.TASK_ID)
+    if not isinstance(task_id, Mapping) or wire.TASK_INPUT not in row:
+        return None
+    taskset = task_id.get(wire.TASKSET)
+    return taskset if isinstance(taskset, str) and taskset else None
+
+
 def planned_row(row: Mapping[str, Any], place: int) -> PlannedRow:
     """Take from a materialized row what profiling needs."""
     agent = agent_name(row)
@@ -98,7 +111,7 @@ def collected_record(result: Mapping[str, Any]) -> Record:
     key = rollout_key(result)
     masked = bool(result.get(wire.MASK_SAMPLE))
     try:
-        usage = _usage(result)
+        usage = usage_of(result)
     except RecordError:
         if not masked:  # what measures nothing is not read, and need not be usable
             raise
@@ -113,7 +126,12 @@ def collected_record(result: Mapping[str, Any]) -> Record:
     )
 
 
-def _usage(result: Mapping[str, Any]) -> Mapping[str, Any]:
+def usage_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `response.usage`; empty where there is none.
+
+    Raises:
+        RecordError: `response` or its usage is neither an object nor empty.
+    """
     response = result.get(wire.RESPONSE) or {}
     if not isinstance(response, Mapping):
         raise RecordError(f"response is {_kind(response)}, not an object")

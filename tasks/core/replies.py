@@ -6,7 +6,7 @@ read is kept, and what could not be kept is named.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -16,9 +16,12 @@ import orjson
 from msgspec import UNSET
 
 from tasks.core import wire
-from tasks.core.errors import GymError, GymRejectedError
+from tasks.core.errors import GymError, GymRejectedError, RecordError
+from tasks.core.records import usage_of
 from tasks.core.routing import Route
+from tasks.core.secret_values import redacted_tree
 
+Redact = Callable[[str], str]
 _BODY_CHARACTERS = 2000
 _LONGEST_WHOLE_NUMBER = 4000
 """Digits that Python turns into a number without being told to."""
@@ -70,10 +73,17 @@ _NOT_SPLICED = (
 )  # fmt: skip
 
 
+class _Response(msgspec.Struct):
+    """What a profile will read of `response`; another type is not spliced."""
+
+    usage: dict[str, Any] | None = None
+
+
 class _Head(msgspec.Struct, rename=_HEAD_NAMES.get):
     """The members of a reply that decide, and those that stamps would overwrite."""
 
     reward: Any = UNSET
+    response: _Response | None = None
     mask_sample: Any = UNSET
     failure_class: Any = UNSET
     no_persist: Any = UNSET
@@ -91,16 +101,22 @@ class _Head(msgspec.Struct, rename=_HEAD_NAMES.get):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-def outcome_of_reply(body: bytes, stamps: Mapping[str, Any]) -> Outcome:
+def outcome_of_reply(
+    body: bytes, stamps: Mapping[str, Any], redact: Redact = str
+) -> Outcome:
     """Turn the body of a successful reply into an outcome.
 
     Most replies are spliced: the stamps go in before the closing brace and the rest
     is kept as the bytes that came. What cannot be spliced is parsed and written anew.
+    `redact` takes secrets out of the texts of a failure; a record is left as it is.
 
     Raises:
         GymRejectedError: the body is not JSON, not an object, or nested too deep.
     """
-    return _spliced(body, stamps) or _rewritten(body, stamps)
+    spliced = _spliced(body, stamps)
+    if spliced is not None:
+        return spliced
+    return _written(*_parsed_object(body), stamps, body, redact)
 
 
 def _spliced(body: bytes, stamps: Mapping[str, Any]) -> Outcome | None:
@@ -135,18 +151,97 @@ def _check_skipped(body: bytes) -> None:
         orjson.loads(body)
 
 
-def _rewritten(body: bytes, stamps: Mapping[str, Any]) -> Outcome:
+def outcome_of_envelope(
+    body: bytes, stamps: Mapping[str, Any], redact: Redact = str
+) -> Outcome:
+    """Turn the body of a reply to an episode request into an outcome (§3.5).
+
+    A reply that does not look like an episode's is taken as any other.
+
+    Raises:
+        GymRejectedError: the body is no JSON object, or its result is unusable.
+    """
+    reply, notes = _parsed_object(body)
+    if _is_envelope(reply):
+        reply = _of_envelope(reply, body)
+    return _written(reply, notes, stamps, body, redact)
+
+
+def _is_envelope(reply: Mapping[str, Any]) -> bool:
+    names = (wire.ENVELOPE_ID, wire.TASK_ID)
+    is_named = all(isinstance(reply.get(name), Mapping) for name in names)
+    return is_named and (wire.RESULT in reply or wire.FAILURE in reply)
+
+
+def _of_envelope(reply: Mapping[str, Any], body: bytes) -> dict[str, Any]:
+    """Return an episode's record: a failure's where there is one, else its result's."""
+    task_id, failure = reply[wire.TASK_ID], reply.get(wire.FAILURE)
+    if failure is not None:
+        return _of_failure(_object(failure, wire.FAILURE, body), task_id)
+    result = _object(reply.get(wire.RESULT), wire.RESULT, body)
+    taken = [name for name in result if _is_ours(name)]
+    if taken:
+        raise _unusable(f"its result uses our own names: {', '.join(taken)}", body)
+    return {**result, wire.RESULT_TASK_ID: task_id}
+
+
+def _of_failure(failure: Mapping[str, Any], task_id: object) -> dict[str, Any]:
+    record = {
+        wire.RESULT_TASK_ID: task_id,
+        wire.FAILURE_CLASS: wire.ENVIRONMENT_FAILED,
+        wire.FAILURE_TERMINAL: bool(failure.get("terminal")),
+        wire.FAILURE_MESSAGE: failure.get("failure_reason"),
+    }
+    optional = (
+        (wire.FAILURE_STAGE, failure.get("stage")),
+        (wire.FAILURE_PARTIAL_RESPONSE, failure.get("partial_response")),
+    )
+    return record | {name: value for name, value in optional if value is not None}
+
+
+def _object(value: object, name: str, body: bytes) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _unusable(f"its {name} is not an object", body)
+    return value
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("_ng_") or name in wire.OBSERVATIONS
+
+
+def _unusable(why: str, body: bytes) -> GymRejectedError:
+    return GymRejectedError(
+        f"the reply to the episode cannot be kept: {why}", kind="NotAnEpisode",
+        status=200, body=_text(body),
+    )  # fmt: skip
+
+
+def _parsed_object(body: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
     reply, notes = _parsed(body)
     if not isinstance(reply, dict):
         raise GymRejectedError(
             "the reply is JSON but not an object", kind="NotAnObject", status=200,
             body=_text(body),
         )  # fmt: skip
+    return reply, notes
+
+
+def _written(
+    reply: dict[str, Any],
+    notes: tuple[str, ...],
+    stamps: Mapping[str, Any],
+    body: bytes,
+    redact: Redact,
+) -> Outcome:
+    failure_class = {**reply, **stamps}.get(wire.FAILURE_CLASS)
+    if failure_class is not None:
+        reply = redacted_tree(reply, redact)
     record = {**reply, **stamps}
-    failure_class = record.get(wire.FAILURE_CLASS)
     fate = Fate.COLLECTED if failure_class is None else Fate.FAILED
     if record.get(wire.NO_PERSIST):
         fate = Fate.NOT_KEPT
+    if fate is Fate.COLLECTED and not record.get(wire.MASK_SAMPLE):
+        _refuse_unprofiled(record, body)
     message = record.get(wire.FAILURE_MESSAGE) or record.get("error") or ""
     return Outcome(
         fate,
@@ -159,6 +254,21 @@ def _rewritten(body: bytes, stamps: Mapping[str, Any]) -> Outcome:
     )
 
 
+def _refuse_unprofiled(record: Mapping[str, Any], body: bytes) -> None:
+    """Refuse a reply that no profile can read: one would spoil the whole file.
+
+    Raises:
+        GymRejectedError: `response` or its usage is not what Gym's agents send.
+    """
+    try:
+        usage_of(record)
+    except RecordError as error:
+        raise GymRejectedError(
+            f"the reply cannot be profiled: its {error}", kind="NotAResponse",
+            status=200, body=_text(body),
+        ) from error  # fmt: skip
+
+
 def _line(record: Mapping[str, Any], body: bytes) -> bytes:
     try:
         return orjson.dumps(record)
@@ -169,23 +279,25 @@ def _line(record: Mapping[str, Any], body: bytes) -> bytes:
         ) from error  # fmt: skip
 
 
-def outcome_of_error(error: GymError, stamps: Mapping[str, Any]) -> Outcome:
+def outcome_of_error(
+    error: GymError, stamps: Mapping[str, Any], redact: Redact = str
+) -> Outcome:
     """Turn a request that came to nothing into a failure record (§1.3)."""
-    status = error.status
+    status, message = error.status, redact(str(error))
     unreachable = status is None or status in wire.REQUEST_FAILED_STATUSES
     failure_class = wire.REQUEST_FAILED if unreachable else wire.RUN_ERROR
     failure = {
         wire.FAILURE_CLASS: failure_class,
         wire.FAILURE_TYPE: error.kind,
-        wire.FAILURE_MESSAGE: _encodable(str(error), "", []),
+        wire.FAILURE_MESSAGE: _encodable(message, "", []),
         wire.FAILURE_STATUS: status,
-        wire.FAILURE_BODY: _cut(error.body),
+        wire.FAILURE_BODY: _cut(_encodable(redact(error.body or ""), "", [])),
     }
     return Outcome(
         Fate.FAILED,
         orjson.dumps({**failure, **stamps}),
         failure_class=failure_class,
-        message=str(error),
+        message=message,
     )
 
 

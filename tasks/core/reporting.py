@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from tasks.core.models import AgentSummary, AggregateSummary, PlanSummary, RunSummary
 from tasks.core.progress import Progress, RunningMean
 
+_TELLING = 2
+"""Scored rollouts per task before "never" or "always" means anything."""
 _STANDS_OUT = 4.0
 """How many times the median a rollout must take to be named."""
 
@@ -154,7 +156,7 @@ def findings(summary: RunSummary) -> list[str]:
         f" {word} passes, so that none of them can teach"
         for agent in summary.agents
         for count, word in ((agent.never_pass, "never"), (agent.always_pass, "always"))
-        if count and count == agent.num_scored_tasks
+        if count == agent.num_tasks > 1 and agent.scored >= _TELLING * count
     ]
     found += [
         f"{agent.agent}: {agent.collected} of {agent.planned} rollouts collected"

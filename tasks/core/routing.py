@@ -18,7 +18,7 @@ _DEFAULT_HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where rollouts of one agent are posted, and how their records are stamped."""
+    """Where rollouts are posted, and how their records are stamped."""
 
     url: str
     """Base URL, without a trailing slash."""
@@ -64,12 +64,20 @@ class Servers:
         self._resources = {
             i.name: i for i in _instances(config, wire.RESOURCES_SERVERS)
         }
+        model = config.get("policy_model_name")
+        is_name = isinstance(model, str) and model and "${" not in model
+        self._policy_model = str(model) if is_name else None
         self._environments = list(_instances(config, wire.ENVIRONMENT_SERVERS))
-        if not self._agents:
+        if not self._agents and not self._environments:
             raise ServersNotReadyError(
                 "the head server's configuration names no agent; were the servers"
                 " started with an environment?"
             )
+
+    @property
+    def policy_model(self) -> str | None:
+        """The model that answers, as the configuration names it; None if not named."""
+        return self._policy_model
 
     @property
     def agents(self) -> list[str]:
@@ -81,12 +89,19 @@ class Servers:
         """Names of all environment servers, in order."""
         return sorted(instance.name for instance in self._environments)
 
-    def routes(self, agents: Iterable[str]) -> dict[str, Route]:
-        """Return the route of each agent.
+    def routes(
+        self,
+        agents: Iterable[str],
+        stamped: Iterable[tuple[str, str | None]] = (),
+    ) -> dict[str, Route]:
+        """Return the route of each agent, and of each server that rows ask for by name.
+
+        `stamped` are the (environment server, agent) pairs of those rows.
 
         Raises:
             DatasetError: agents that are unknown, not fronted by exactly one
-                environment server, or without an address; all of them are named.
+                environment server, or without an address; servers that are unknown, or
+                do not front the agent of their rows; all of them are named.
         """
         faults: list[str] = []
         routes: dict[str, Route] = {}
@@ -94,9 +109,48 @@ class Servers:
             route = self._route(agent, faults)
             if route is not None:
                 routes[agent] = route
+        routes |= self._named_servers(sorted(stamped, key=str), faults)
         if faults:
             raise DatasetError("the running servers cannot run this plan:", faults)
         return routes
+
+    def _named_servers(
+        self, stamped: Iterable[tuple[str, str | None]], faults: list[str]
+    ) -> dict[str, Route]:
+        known = {server.name: server for server in self._environments}
+        routes: dict[str, Route] = {}
+        for name, agent in stamped:
+            if name not in known:
+                fault = f"environment server {name!r} is unknown"
+                faults.append(f"{fault}; {_suggestion(name, known)}")
+                continue
+            fronted = _fronted(known[name])
+            if agent and fronted and agent not in fronted:
+                names = ", ".join(sorted(fronted))
+                faults.append(
+                    f"agent {agent!r} is none of environment server {name!r}: {names}"
+                )
+            route = _checked(known[name], faults, is_environment=True)
+            if route is not None:
+                routes[name] = route
+        faults[:] = dict.fromkeys(faults)  # one for all rows of a server
+        return routes
+
+    def attributed_agents(self, servers: Iterable[str]) -> dict[str, str]:
+        """Return the agent that each environment server's records are counted for.
+
+        It is the one of its field `agent_server`, else the only one that it fronts; a
+        server that is unknown, or fronts several, has none.
+        """
+        found: dict[str, str] = {}
+        for server in self._environments:
+            fronted = _fronted(server)
+            bound = server.fields.get("agent_server")
+            if server.name in set(servers) and fronted:
+                first = bound.get("name") if isinstance(bound, Mapping) else None
+                if first is not None or len(fronted) == 1:
+                    found[server.name] = str(first or next(iter(fronted)))
+        return found
 
     def _route(self, agent: str, faults: list[str]) -> Route | None:
         if agent not in self._agents:
@@ -127,6 +181,7 @@ class Servers:
         faults = {
             fault
             for agent, source in pairs
+            if agent in self._agents  # a server by its name may front none
             for verifier in (source, *self._agents[agent].references(_RESOURCES))
             if verifier and (fault := self._pairing_fault(agent, verifier))
         }
@@ -241,4 +296,4 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"the servers have {', '.join(names)}"
+    return f"the servers have {', '.join(names) or 'none'}"

@@ -20,9 +20,9 @@ def environment_of_agent(agent: object) -> str | None:
     return next((one for one in VERIFIERS if f"{one}_agent" == agent), None)
 
 
-def merged_config(port: int) -> dict[str, Json]:
+def merged_config(port: int, model: str = "") -> dict[str, Json | str]:
     """Give every instance by name, in the shape of Gym's merged configuration."""
-    config: dict[str, Json] = {}
+    config: dict[str, Json | str] = {"policy_model_name": model}
     address: Json = {"entrypoint": "app.py", "host": HOST, "port": port}
     for name in VERIFIERS:
         resources = {"type": RESOURCES_SERVERS, "name": name}
@@ -39,9 +39,9 @@ def merged_config(port: int) -> dict[str, Json]:
     return config
 
 
-def config_text(port: int) -> str:
+def config_text(port: int, model: str) -> str:
     """Give the configuration as Gym's head sends it: YAML text, here JSON."""
-    return orjson.dumps(merged_config(port)).decode()
+    return orjson.dumps(merged_config(port, model)).decode()
 
 
 def server_instances(port: int) -> list[Json]:
@@ -72,6 +72,7 @@ def _instances(port: int) -> list[tuple[str, str, str]]:
     return [
         (instance, server_type, name)
         for instance, block in merged_config(port).items()
+        if isinstance(block, dict)
         for server_type, implementations in block.items()
         for name in (implementations if isinstance(implementations, dict) else ())
     ]

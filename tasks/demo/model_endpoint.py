@@ -20,6 +20,13 @@ from tasks.demo.responses import Json, ModelCallError, Reply
 RESPONSES_PATH, CHAT_PATH = "/responses", "/chat/completions"
 NO_SUCH_API = frozenset({404, 405, 501})
 PASSED_ON = frozenset({429, 503})
+WORTH_ASKING_AGAIN = frozenset({408, 409, 425})
+UNAUTHORIZED = frozenset({401, 403})
+NO_KEY = (
+    "no key was given: set MODEL_API_KEY, or name another variable with"
+    " --model-api-key-env"
+)
+FAILED_DEPENDENCY = 424
 BAD_GATEWAY = 502
 TIMEOUTS = httpx.Timeout(600.0, connect=10.0)
 LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=None)
@@ -31,7 +38,7 @@ class ModelEndpoint:
     """Asks a model; `auto` takes Responses, or Chat where there is no Responses."""
 
     def __init__(self, url: str, model: str, *, api: str, api_key: str) -> None:
-        self._model = model
+        self.model = model
         self._api = api
         self._api_key = api_key.strip()
         headers = {"Content-Type": "application/json"}
@@ -55,7 +62,7 @@ class ModelEndpoint:
         asked = {name: value for name, value in params.items() if value is not None}
         if self._api == "chat":
             return Reply(await self._chat(asked))
-        answer = await self._post(RESPONSES_PATH, asked | {"model": self._model})
+        answer = await self._post(RESPONSES_PATH, asked | {"model": self.model})
         if self._api == "responses" or answer.status_code not in NO_SUCH_API:
             return Reply(self._response(answer))
         response = await self._chat(asked)
@@ -63,7 +70,7 @@ class ModelEndpoint:
         return Reply(response)
 
     async def _chat(self, params: Json) -> Json:
-        answer = await self._post(CHAT_PATH, chat_request(params, self._model))
+        answer = await self._post(CHAT_PATH, chat_request(params, self.model))
         try:
             return response_from_chat(self._parsed(answer), params)
         except NotACompletionError as error:
@@ -96,12 +103,19 @@ class ModelEndpoint:
             raise ModelCallError(f"The reply is not JSON: {error.msg}") from error
 
     def _refusal(self, answer: httpx.Response) -> ModelCallError:
-        """Pass on what asks for patience; any other status is a plain 500."""
+        """Pass on what asks for patience, and tell a refusal from a failure.
+
+        A wrong key, an unknown model or an input that is too long stays what it is:
+        424, unlike 500, says that asking again would not help.
+        """
         code = answer.status_code
         message = f"Error code: {code} - {self._shown(answer.text)}"
+        if code in UNAUTHORIZED and not self._api_key:
+            message += f" ({NO_KEY})"
         if code in PASSED_ON:
             return ModelCallError(message, code, answer.headers.get("Retry-After", ""))
-        return ModelCallError(message)
+        is_refusal = answer.is_client_error and code not in WORTH_ASKING_AGAIN
+        return ModelCallError(message, FAILED_DEPENDENCY if is_refusal else 500)
 
     def _shown(self, text: str) -> str:
         """Shorten a text from outside, without the key."""

@@ -88,6 +88,8 @@ class Answer:
 class ScriptedPolicy:
     """Answers the shipped tasks by script, and any other row by a guess at one."""
 
+    model = MODEL
+
     def __init__(self, seed: int = 0, latency_scale: float = 1.0) -> None:
         self._seed = seed
         self._latency_scale = latency_scale

@@ -26,6 +26,9 @@ class Reply:
 class Policy(Protocol):
     """Whatever answers a row: the script, or a model behind an endpoint."""
 
+    model: str
+    """Its name, as the configuration gives it."""
+
     async def reply(self, row: Mapping[str, object], params: Json) -> Reply:
         """Answer the row, whose `responses_create_params` are `params`."""
 

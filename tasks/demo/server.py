@@ -95,7 +95,7 @@ class Routes:
 
     async def config(self, _: web.Request) -> web.Response:
         """Give the merged configuration, a JSON string of YAML text."""
-        return _json(config_text(self.port))
+        return _json(config_text(self.port, self.policy.model))
 
     async def instances(self, _: web.Request) -> web.Response:
         """List the servers."""

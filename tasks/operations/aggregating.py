@@ -12,7 +12,13 @@ from typing import Any
 import orjson
 
 from tasks.adapters.gym_client import GymClient, gym_client
-from tasks.adapters.jsonl import located, parse_object, read_lines, replace_bytes
+from tasks.adapters.jsonl import (
+    located,
+    parse_object,
+    parse_record,
+    read_lines,
+    replace_bytes,
+)
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.errors import GymError
@@ -177,7 +183,7 @@ def _records(files: RunFiles) -> list[dict[str, Any]]:
     if files.rollouts.exists():
         for line in read_lines(files.rollouts):
             with located(files.rollouts, line.number):
-                record = parse_object(line.text)
+                record = parse_record(line.text)
                 agent_name(record)
                 rollout_key(record)
                 records.append(_trimmed(record))

@@ -4,6 +4,7 @@ What is owed is computed from the files, never from a memory of earlier runs.
 """
 
 import os
+import resource
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -20,9 +21,12 @@ from tasks.core.progress import AgentProgress, Progress
 from tasks.core.routing import Servers
 from tasks.operations.dispatching import Dispatcher, owed_in_order, shard_rollouts
 from tasks.operations.ledgers import read_parts
+from tasks.operations.policy_model import refuse_other_model, remember_model
 from tasks.operations.window import Journals, Observer, Stop, Window
 
 CONNECT_SECONDS = 30.0
+_FILES_KEPT = 48
+"""Open files that are no sockets to servers: journals, Prefect's, the interpreter's."""
 _ANY_PAIRING = "NEMO_GYM_ALLOW_UNSUPPORTED_PAIRING"
 """Gym's own variable; set to anything, it lifts the check."""
 
@@ -58,6 +62,8 @@ class OpenShard:
     agents: dict[str, AgentProgress] = field(default_factory=dict)
     pairs: set[tuple[str, str | None]] = field(default_factory=set)
     """(agent, task source) of its rows: who runs them, and whose verifier scores."""
+    stamped: set[tuple[str, str | None]] = field(default_factory=set)
+    """(environment server, agent) of the rows that are sent to a server by its name."""
 
     def start(self, now: float) -> Progress:
         """Return the progress of a collection that starts now."""
@@ -97,8 +103,11 @@ def open_shard(
 
 def _count(shard: OpenShard, planned: PlannedRollout) -> None:
     key = planned.key
-    known = shard.agents.setdefault(planned.agent, AgentProgress())
-    shard.pairs.add((planned.agent, planned.stamps.get(wire.TASK_SOURCE)))
+    known = shard.agents.setdefault(planned.runner, AgentProgress())
+    if planned.agent is not None:
+        shard.pairs.add((planned.agent, planned.stamps.get(wire.TASK_SOURCE)))
+    if planned.server is not None:
+        shard.stamped.add((planned.server, planned.agent))
     known.planned += 1
     shard.planned += 1
     if shard.ledger.is_owed(key):
@@ -117,12 +126,16 @@ async def collect_shard(
     """Collect what one shard owes.
 
     Raises:
-        DatasetError: the plan names agents that the servers do not have.
+        DatasetError: the plan names agents or environment servers that the servers do
+            not have.
         OutputWriteError: the disk does not take a record.
     """
-    routes = servers.routes(shard.agents)
+    by_name = {server for server, _ in shard.stamped}
+    routes = servers.routes(shard.agents.keys() - by_name, shard.stamped)
     if not (options.allow_unsupported_pairing or os.environ.get(_ANY_PAIRING)):
         servers.refuse_pairings(shard.pairs)
+    refuse_other_model(shard.files, servers.policy_model)
+    remember_model(shard.files, servers.policy_model)
     progress = shard.start(time.monotonic())
     if shard.damaged:
         observe(
@@ -153,11 +166,11 @@ async def collect_shard(
                     plan,
                     shard.ledger,
                     owed,
-                    lambda agent: routes[agent].url,
+                    lambda runner: routes[runner].url,
                     frozenset(route.url for route in routes.values()),
                 ),
                 options=options,
-                concurrency=-(-options.concurrency // len(options.shards())),
+                concurrency=_room(options, progress, observe),
                 journals=journals,
                 progress=progress,
                 observe=observe,
@@ -165,6 +178,23 @@ async def collect_shard(
             if shard.owed:
                 await window.run()
     return _summary(shard, progress, window.stop)
+
+
+def _room(options: CollectOptions, progress: Progress, observe: Observer) -> int:
+    """Return how many rollouts one shard of this run may have in flight.
+
+    Each takes a socket, and sockets are files to the operating system.
+    """
+    shards = len(options.shards())
+    wanted = -(-options.concurrency // shards)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = soft if hard == resource.RLIM_INFINITY else max(soft, hard)
+    room = max(1, (limit - _FILES_KEPT) // shards)
+    if room < wanted:
+        observe(
+            progress, f"at most {room} in flight: {limit} files may be open at once"
+        )
+    return min(wanted, room)
 
 
 def nothing_owed(shard: OpenShard) -> ShardSummary:

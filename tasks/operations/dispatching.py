@@ -38,7 +38,7 @@ class Dispatcher:
     rollouts: Iterator[PlannedRollout]
     """The owed rollouts, in the order in which they are to start."""
     server_of: Callable[[str], str]
-    """From an agent to the URL of its server."""
+    """From what runs a rollout to the URL that is asked for it."""
     urls: frozenset[str]
     """URLs of all servers."""
     is_read: bool = False
@@ -52,13 +52,14 @@ class Dispatcher:
         None means that there is none now; `num_waiting` says whether some may come.
         """
         for url, aside in self.waiting.items():
-            if aside and is_open(url):
+            # One that brought its server down before does not go ahead of the others.
+            if aside and is_open(url) and (self.is_read or not aside[0].retries):
                 first = aside.popleft()
                 return self._again(first.place), first.retries
         if not any(is_open(url) for url in self.urls):
             return None  # keep the plan where it is, rather than set all of it aside
         for planned in self.rollouts:
-            if is_open(self.server_of(planned.agent)):
+            if is_open(self.server_of(planned.runner)):
                 return planned, 0
             self.set_aside(planned, 0)
         self.is_read = True
@@ -66,7 +67,7 @@ class Dispatcher:
 
     def set_aside(self, planned: PlannedRollout, retries: int) -> None:
         """Keep a rollout until its server may be asked again."""
-        url = self.server_of(planned.agent)
+        url = self.server_of(planned.runner)
         self.waiting.setdefault(url, deque()).append(Waiting(planned.place, retries))
 
     @property

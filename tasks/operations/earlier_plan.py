@@ -14,9 +14,12 @@ import orjson
 
 from tasks.adapters.jsonl import located, open_to_read, parse_object, read_lines
 from tasks.adapters.run_directory import RunFiles
+from tasks.core import wire
 from tasks.core.changes import differences
 from tasks.core.completeness import shown_keys
-from tasks.core.errors import PlanChangedError
+from tasks.core.errors import PlanChangedError, RecordError
+from tasks.core.models import PlanOptions
+from tasks.core.planning import PlannedKey
 from tasks.core.records import RolloutKey, agent_name, rollout_key
 
 _SHOWN_CHANGES = 10
@@ -29,8 +32,12 @@ class EarlierPlan:
 
     fingerprints: dict[RolloutKey, bytes] = field(default_factory=dict)
     """A digest of each line, by its key."""
-    indices: dict[tuple[int | str, str], list[int]] = field(default_factory=dict)
-    """Rollout indices by task index and agent, ascending."""
+    indices: dict[PlannedKey, list[int]] = field(default_factory=dict)
+    """Rollout indices by task index and what runs them, ascending."""
+
+    def has(self, key: RolloutKey, text: bytes) -> bool:
+        """Say whether the line of a key is this one."""
+        return self.fingerprints.get(key) == _fingerprint(text)
 
 
 def read_earlier_plan(files: RunFiles) -> EarlierPlan:
@@ -50,11 +57,19 @@ def read_earlier_plan(files: RunFiles) -> EarlierPlan:
             row = parse_object(line.text)
             key, agent = rollout_key(row), agent_name(row)
         earlier.fingerprints[key] = _fingerprint(line.text)
-        if isinstance(key[1], int):
-            earlier.indices.setdefault((key[0], agent or ""), []).append(key[1])
+        for runner in _runners(row, agent):
+            if isinstance(key[1], int):
+                earlier.indices.setdefault((key[0], runner), []).append(key[1])
     for indices in earlier.indices.values():
         indices.sort()
     return earlier
+
+
+def _runners(row: dict[str, Any], agent: str | None) -> list[tuple[str, bool]]:
+    """Return what may have run a planned row: the row does not say which decided."""
+    server = row.get(wire.ENVIRONMENT_SERVER)
+    stamped = [(server, True)] if isinstance(server, str) else []
+    return [(agent or "", False), *stamped]
 
 
 def _refuse_orphans(files: RunFiles) -> None:
@@ -129,9 +144,14 @@ def plan_changed(
 def _changed_settings(files: RunFiles, settings: dict[str, Any]) -> Iterator[str]:
     if not files.run.exists():
         return
-    with open_to_read(files.run) as file:
-        old = orjson.loads(file.read())
-    yield from differences(old.get("settings", {}), settings)
+    try:
+        with open_to_read(files.run) as file:
+            old = parse_object(file.read())
+    except RecordError:
+        return  # the plan itself is the truth; the manifest only names settings
+    # An option younger than the manifest had its default.
+    defaults = PlanOptions().model_dump(mode="json")
+    yield from differences({**defaults, **old.get("settings", {})}, settings)
 
 
 def _both_rows(

@@ -24,12 +24,21 @@ from tasks.adapters.jsonl import (
     replace_bytes,
     replace_file,
 )
+from tasks.adapters.prompt_file import read_prompt
 from tasks.adapters.run_directory import RunFiles
+from tasks.adapters.skill_folder import read_skills
 from tasks.core import wire
 from tasks.core.errors import ConfigError, RecordError
 from tasks.core.models import PlanOptions, PlanSummary
-from tasks.core.planning import Plan, Planner, materialized_row
-from tasks.core.records import RolloutKey, agent_name
+from tasks.core.planning import Plan, Planner
+from tasks.core.records import RolloutKey
+from tasks.core.task_rows import (
+    Additions,
+    PlannedTask,
+    chosen_server,
+    materialized_row,
+    routing_names,
+)
 from tasks.operations.earlier_plan import (
     EarlierPlan,
     Growth,
@@ -37,9 +46,10 @@ from tasks.operations.earlier_plan import (
     plan_changed,
     read_earlier_plan,
 )
+from tasks.operations.policy_model import POLICY_MODEL, known_model
 
 Resolve = Callable[[frozenset[str]], dict[str, str]]
-"""From task sources to the agents that serve them."""
+"""From task sources, or from environment servers, to their agents."""
 
 _MANIFEST_VERSION = 1
 _SHOWN_LINES = 5
@@ -57,30 +67,49 @@ class CheckedInput:
     plan: Plan
     digest: str
     """SHA-256 of the planned lines, line endings left out."""
+    additions: Additions
+    """What the options' own files add to the rows, as read now."""
 
 
 def check_input(path: Path, options: PlanOptions) -> CheckedInput:
     """Read the task rows whole and plan them.
 
     Raises:
-        ConfigError: the file cannot be read.
+        ConfigError: the file, or one that the options name, cannot be read.
         DatasetError: rows that cannot be planned, all of them named.
     """
-    planner = Planner(options)
+    additions, warnings = _read_additions(options)
+    planner = Planner(options, additions)
     digest = sha256()
     repeated_names: list[int] = []
     cut_off: set[str] = set()
     for line in read_lines(path):
         if options.limit is not None and planner.num_rows >= options.limit:
-            cut_off |= _agent_beyond_limit(line)
+            cut_off |= _runner_beyond_limit(line, options)
             continue
         digest.update(line.text + b"\n")
         if _take_row(planner, path, line):
             repeated_names.append(line.number)
     plan = planner.finish()
+    plan.warnings += warnings
     plan.warnings += _input_warnings(path, repeated_names)
     plan.warnings += _limit_warnings(plan, cut_off, options)
-    return CheckedInput(path, options, plan, digest.hexdigest())
+    return CheckedInput(path, options, plan, digest.hexdigest(), additions)
+
+
+def _read_additions(options: PlanOptions) -> tuple[Additions, list[str]]:
+    """Read the files that the options name; say what of them means nothing."""
+    prompt, skills, warnings = None, None, []
+    if options.prompt_config is not None:
+        prompt, unknown = read_prompt(Path(options.prompt_config))
+        if unknown:
+            warnings.append(
+                f"{options.prompt_config}: {', '.join(unknown)} means nothing in a"
+                " prompt template; it has user and system"
+            )
+    if options.skills is not None:
+        skills = read_skills(options.skills)
+    return Additions(prompt, skills), warnings
 
 
 def _take_row(planner: Planner, path: Path, line: Line) -> bool:
@@ -95,13 +124,14 @@ def _take_row(planner: Planner, path: Path, line: Line) -> bool:
     return has_duplicate_keys(line.text, row)
 
 
-def _agent_beyond_limit(line: Line) -> set[str]:
+def _runner_beyond_limit(line: Line, options: PlanOptions) -> set[str]:
     try:
         row = parse_object(line.text)
-        name = agent_name(row) or row.get(wire.TASK_SOURCE)
+        agent, source = routing_names(row)
+        name = chosen_server(row, options) or agent or source
     except RecordError:
         return set()  # a row that is not planned need not be usable
-    return {name} if isinstance(name, str) else set()
+    return {name} if name else set()
 
 
 def _input_warnings(path: Path, repeated_names: list[int]) -> list[str]:
@@ -124,7 +154,7 @@ def _count_blank_lines(path: Path) -> int:
 
 
 def _limit_warnings(plan: Plan, cut_off: set[str], options: PlanOptions) -> list[str]:
-    planned = {task.agent for task in plan.tasks}
+    planned = {task.server or task.agent for task in plan.tasks}
     missing = sorted(cut_off - planned - set(options.routes()) - set(options.fan_out))
     if not missing or options.agent_name:
         return []
@@ -132,29 +162,40 @@ def _limit_warnings(plan: Plan, cut_off: set[str], options: PlanOptions) -> list
 
 
 def materialize(
-    checked: CheckedInput, files: RunFiles, resolve: Resolve | None = None
+    checked: CheckedInput,
+    files: RunFiles,
+    resolve: Resolve | None = None,
+    attribute: Resolve | None = None,
 ) -> PlanSummary:
     """Write the plan of a checked input beside the output, whole or not at all.
 
-    An earlier plan grows: what it planned keeps its key and its bytes.
+    An earlier plan grows: what it planned keeps its key and its bytes. Rows that name
+    no agent get the one of their task source from `resolve`, or of their environment
+    server from `attribute`, where the servers can be asked.
 
     Raises:
         PlanChangedError: the output holds another plan, or rollouts without a plan;
             nothing was touched.
     """
     earlier = read_earlier_plan(files)
-    lines = _PlanLines(checked, _agents_by_source(checked, resolve), earlier)
+    lines = _PlanLines(
+        checked,
+        _late_agents(checked, resolve, attribute),
+        earlier,
+        is_collected=is_collected(files),
+    )
     growth = Growth(earlier)
 
     def write(file: IO[bytes]) -> None:
         for key, text in lines:
             growth.see(key, text)
             file.write(text + b"\n")
-        if growth.is_change and is_collected(files):
+        if growth.is_change and lines.is_collected:
             raise plan_changed(files, growth, lines, manifest(checked)["settings"])
 
     replace_file(files.materialized_inputs, write)
-    replace_bytes(files.run, orjson.dumps(manifest(checked), option=_INDENT))
+    made = manifest(checked) | {POLICY_MODEL: known_model(files)}
+    replace_bytes(files.run, orjson.dumps(made, option=_INDENT))
     return PlanSummary(
         path=str(files.materialized_inputs),
         num_tasks=checked.plan.num_tasks,
@@ -167,12 +208,12 @@ def materialize(
 def is_planned(checked: CheckedInput, files: RunFiles) -> bool:
     """Say whether the plan on disk is the one that the input would give.
 
-    A row that only names a task source is not known without the servers.
+    A row whose agent only the servers can name is not known without them.
     """
-    if any(task.agent is None for task in checked.plan.tasks):
+    if any(task.lacks_agent for task in checked.plan.tasks):
         return False
     growth = Growth(read_earlier_plan(files))
-    for key, text in _PlanLines(checked, {}, growth.earlier):
+    for key, text in _PlanLines(checked, {}, growth.earlier, is_collected=True):
         growth.see(key, text)
     return not growth.is_change and not growth.num_new
 
@@ -181,8 +222,14 @@ class _PlanLines:
     """The lines of a plan in dispatch order; may be read more than once."""
 
     def __init__(
-        self, checked: CheckedInput, agents: dict[int, str], earlier: EarlierPlan
+        self,
+        checked: CheckedInput,
+        agents: dict[int, str],
+        earlier: EarlierPlan,
+        *,
+        is_collected: bool,
     ) -> None:
+        self.is_collected = is_collected
         self._checked = checked
         self._agents = agents
         tasks = [
@@ -191,6 +238,7 @@ class _PlanLines:
         ]
         plan = replace(checked.plan, tasks=tasks)
         self._plan = plan.keeping(earlier.indices) if earlier.indices else plan
+        self._earlier = earlier
 
     def __iter__(self) -> Iterator[tuple[RolloutKey, bytes]]:
         """Yield each planned rollout's key and its line, without the newline."""
@@ -201,17 +249,46 @@ class _PlanLines:
             for task, index in rollouts:
                 if task.place != place:
                     place, row = task.place, read_row(file, task.place)
-                late = self._agents.get(task.place)
-                known = replace(task, agent=None) if late else task
-                planned = materialized_row(row, known, index, options)
-                if late:  # Gym appends an agent that only the servers could name
-                    planned[wire.AGENT_REF] = {"name": late}
-                yield (task.task_index, index), orjson.dumps(planned)
+                yield (task.task_index, index), self._line(row, task, index)
+
+    def _line(self, row: dict[str, Any], task: PlannedTask, index: int) -> bytes:
+        checked, late = self._checked, self._agents.get(task.place)
+        known = replace(task, agent=None) if late else task
+        planned = materialized_row(
+            row, known, index, checked.options, checked.additions
+        )
+        text = orjson.dumps(planned)
+        if late is None:
+            return text
+        key = (task.task_index, index)
+        if task.server and self.is_collected and self._earlier.has(key, text):
+            return text  # planned before without its agent, which it can do without
+        # Gym appends an agent that only the servers could name.
+        return orjson.dumps({**planned, wire.AGENT_REF: {"name": late}})
 
 
-def _agents_by_source(checked: CheckedInput, resolve: Resolve | None) -> dict[int, str]:
+def _late_agents(
+    checked: CheckedInput, resolve: Resolve | None, attribute: Resolve | None
+) -> dict[int, str]:
+    """Return the agent of each row that names none, as the servers know it, by place.
+
+    A server that stands for no one agent leaves its rows without.
+    """
+    lacking = [task for task in checked.plan.tasks if task.lacks_agent]
+    servers = {task.place: task.server for task in lacking if task.server is not None}
+    agents = _agents_by_source(
+        checked, [task.place for task in lacking if task.server is None], resolve
+    )
+    if attribute is not None and servers:
+        found = attribute(frozenset(servers.values()))
+        agents |= {p: found[name] for p, name in servers.items() if name in found}
+    return agents
+
+
+def _agents_by_source(
+    checked: CheckedInput, places: list[int], resolve: Resolve | None
+) -> dict[int, str]:
     """Return the agent of each row that only names a task source, by its place."""
-    places = [task.place for task in checked.plan.tasks if task.agent is None]
     if resolve is None or not places:
         return {}
     with open_to_read(checked.path) as file:
@@ -230,11 +307,24 @@ def manifest(checked: CheckedInput) -> dict[str, Any]:
             "num_rows": checked.plan.num_rows,
             "sha256": checked.digest,
         },
-        "settings": checked.options.model_dump(mode="json"),
+        "settings": _settings(checked),
         "plan": {
             "num_tasks": checked.plan.num_tasks,
             "num_rollouts": checked.plan.num_rollouts,
         },
+    }
+
+
+def _settings(checked: CheckedInput) -> dict[str, Any]:
+    """Return the options; a file that one names stands there by its content.
+
+    Where the template lies is no part of what it makes; the path of skills is one.
+    """
+    prompt, skills = checked.additions.prompt, checked.additions.skills
+    return {
+        **checked.options.model_dump(mode="json"),
+        "prompt_config": None if prompt is None else prompt.model_dump(),
+        "skills": skills,
     }
 
 

@@ -9,7 +9,14 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from tasks.adapters.jsonl import located, parse_object, read_lines, replace_file
+from tasks.adapters.journal import read_journal
+from tasks.adapters.jsonl import (
+    located,
+    parse_object,
+    parse_record,
+    read_lines,
+    replace_file,
+)
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.models import MergeSummary
@@ -27,6 +34,9 @@ def merge_shards(files: RunFiles) -> MergeSummary:
     shards = files.shards()
     if not shards:
         return MergeSummary(path=str(files.rollouts), num_shards=0, merged=0, copies=0)
+    for part in [files, *shards]:
+        read_journal(part.rollouts, _ignore, part.damaged)
+        read_journal(part.failures, _ignore, part.damaged)
     merged, copies = _merge(
         files.rollouts, [shard.rollouts for shard in shards], _rollout
     )
@@ -46,8 +56,12 @@ def merge_shards(files: RunFiles) -> MergeSummary:
     )
 
 
+def _ignore(*_: object) -> None:
+    """Take nothing: reading alone sets damaged lines aside."""
+
+
 def _rollout(line: bytes) -> Hashable:
-    return rollout_key(parse_object(line))
+    return rollout_key(parse_record(line))
 
 
 def _attempt(line: bytes) -> Hashable:

@@ -16,6 +16,7 @@ from tasks.adapters.jsonl import (
     located,
     open_to_read,
     parse_object,
+    parse_record,
     read_lines,
     read_row,
     replace_bytes,
@@ -145,7 +146,7 @@ def read_records(path: Path) -> list[Record]:
     lines: dict[Any, int] = {}
     for line in read_lines(path):
         with located(path, line.number):
-            record = collected_record(parse_object(line.text))
+            record = collected_record(parse_record(line.text))
             _refuse_second(record.key, line.number, lines)
         records.append(record)
     return records

@@ -14,7 +14,8 @@ from tasks.adapters.gym_client import GymClient
 from tasks.core.backoff import backoff_seconds
 from tasks.core.errors import GymError
 
-HEALTH_INTERVAL_SECONDS = 10.0
+HEALTH_INTERVAL_SECONDS = 5.0
+_PROBE_SECONDS = 5.0
 _MISSES = 3
 _PROBE_CAP_SECONDS = 15.0
 
@@ -77,7 +78,7 @@ class Gate:
 
     async def _is_alive(self) -> bool:
         try:
-            await self.client.probe(self.url)
+            await self.client.probe(self.url, _PROBE_SECONDS)
         except GymError:
             return False
         return True

@@ -1,7 +1,6 @@
 """Servers for one run: found where they run, or started and stopped with it."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,28 +10,50 @@ from tasks.adapters.child_server import (
     free_port,
     guarded_command,
     last_lines,
+    text_since,
 )
-from tasks.adapters.gym_client import gym_client
-from tasks.core.errors import GymError, GymRejectedError, ServersNotReadyError
+from tasks.adapters.gym_command import (
+    check_gym,
+    ended_server,
+    gym_arguments,
+    gym_environment,
+    gym_executable,
+    head_port,
+    learn_secrets,
+    private_folder,
+    server_log,
+)
+from tasks.adapters.redaction import redact, scrub
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.errors import ServersNotReadyError
 from tasks.core.models import ServerOptions
-from tasks.core.routing import Servers
+from tasks.core.starting import ObserveServers
+from tasks.operations.readiness import Waiting, unseen
+from tasks.operations.stopping import may_ask_to_stop
 
-_FIRST_POLL_SECONDS = 0.05
-_POLL_SECONDS = 0.5
-TELL_SECONDS = 3.0
-_PROBE_SECONDS = 10.0
-ABSENT_SECONDS = 15.0
-"""How long nothing may listen where servers should be found running."""
+
+def check_servers(options: ServerOptions) -> None:
+    """Check what can be known of the servers before anything starts.
+
+    Raises:
+        ConfigError: they cannot be started so.
+    """
+    if options.is_gym_started:
+        check_gym(options)
 
 
 @asynccontextmanager
-async def serving(options: ServerOptions, log: Path) -> AsyncIterator[str]:
+async def serving(
+    options: ServerOptions, files: RunFiles, observe: ObserveServers = unseen
+) -> AsyncIterator[str]:
     """Yield the head server's URL; what is started here ends with the block.
 
-    Servers that were found are never touched. `log` takes what started servers print.
+    Servers that were found are never touched. What started servers print goes to the
+    logs beside the output.
 
     Raises:
         ServersNotReadyError: servers could not be started.
+        ConfigError: they cannot be started so.
     """
     if options.head_url is not None:
         yield options.head_url.rstrip("/")
@@ -40,8 +61,13 @@ async def serving(options: ServerOptions, log: Path) -> AsyncIterator[str]:
         async with embedded_environment(_demo_arguments(options)) as url:
             yield url
     else:
-        async with _gym_servers(options, log) as url:
-            yield url
+        check_gym(options)
+        learn_secrets(options)
+        try:
+            async with _gym_servers(options, files, observe) as url:
+                yield url
+        finally:
+            _scrub_logs(files)
 
 
 def _demo_arguments(options: ServerOptions) -> list[str]:
@@ -49,98 +75,110 @@ def _demo_arguments(options: ServerOptions) -> list[str]:
         return []
     return [
         "--model-url", options.model_url, "--model", options.model or "",
-        "--model-api-key-env", options.model_api_key_env,
+        "--model-api-key-env", options.key_variable,
     ]  # fmt: skip
 
 
 @asynccontextmanager
-async def _gym_servers(options: ServerOptions, log: Path) -> AsyncIterator[str]:
-    port = free_port()
+async def _gym_servers(
+    options: ServerOptions, files: RunFiles, observe: ObserveServers
+) -> AsyncIterator[str]:
+    executable = gym_executable(options)
+    port = head_port(options) or free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [options.gym_command, "env", "start"]
-    for path in options.gym_config:
-        command += ["--config", path]
-    if options.model_url is not None:
-        command += ["--model-url", options.model_url]
-    if options.model is not None:
-        command += ["--model", options.model]
-    command += [f"++head_server.port={port}", *options.gym_overrides]
-    async with guarded_command(command, log) as guardian:
-        ready = asyncio.create_task(_until_ready(url, options.start_timeout))
+    start = _Start(options, files, url)
+    with private_folder(files.server_logs) as private:
+        command = gym_arguments(options, executable, port, private)
+        async with guarded_command(
+            command, files.server_log,
+            environment=gym_environment(executable, private.path),
+            removed=private.path,
+        ) as guardian:  # fmt: skip
+            await start.until_ready(guardian, observe)
+            async with start.noticing(guardian):
+                yield url
+
+
+class _Start:
+    """One start of Gym, and what became of it."""
+
+    def __init__(self, options: ServerOptions, files: RunFiles, url: str) -> None:
+        self._options = options
+        self._files = files
+        self._url = url
+        log = files.server_log
+        self._offset = log.stat().st_size if log.exists() else 0
+
+    async def until_ready(
+        self, guardian: asyncio.subprocess.Process, observe: ObserveServers
+    ) -> None:
+        """Wait until the servers are ready.
+
+        Raises:
+            ServersNotReadyError: the command ended, or they were not in time.
+        """
+        waiting = Waiting(self._url, self._options.start_timeout, observe)
+        ready = asyncio.create_task(waiting.until_ready())
         ended = asyncio.create_task(guardian.wait())
         try:
             await asyncio.wait({ready, ended}, return_when=asyncio.FIRST_COMPLETED)
-            problem = await ready if ready.done() else _how_it_ended(command, guardian)
+            if ended.done():
+                said, log = self._how_it_ended(ended.result())
+                problem: str | None = said
+            else:
+                problem, log = self._how_late(ready.result(), waiting)
         finally:
             ready.cancel()
             ended.cancel()
         if problem is not None:
-            raise ServersNotReadyError(
-                f"{problem}; the end of {log}:\n{last_lines(log)}"
-            )
-        yield url
+            end = redact(last_lines(log))
+            raise ServersNotReadyError(f"{problem}; the end of {log}:\n{end}")
 
+    def _how_it_ended(self, code: int) -> tuple[str, Path]:
+        """Say how Gym's command ended, and which log tells why."""
+        name = "gym" if self._options.gym_venv else Path(self._options.gym_command).name
+        said = f"`{name} env start` ended with exit code {code}"
+        server = ended_server(text_since(self._files.server_log, self._offset))
+        if server is None:
+            return said, self._files.server_log
+        return f"server {server} failed, and {said}", self._log_of(server)
 
-def _how_it_ended(command: list[str], guardian: asyncio.subprocess.Process) -> str:
-    return f"`{' '.join(command[:3])}` ended with exit code {guardian.returncode}"
+    def _how_late(
+        self, problem: str | None, waiting: Waiting
+    ) -> tuple[str | None, Path]:
+        if problem is None or not waiting.late:
+            return problem, self._files.server_log
+        late = ", ".join(waiting.late)
+        said = f"not healthy after {self._options.start_timeout:g} s: {late}"
+        return said, self._log_of(waiting.late[0])
 
+    def _log_of(self, server: str) -> Path:
+        """Return a server's own log, or that of all while it has said nothing."""
+        own = server_log(self._files.server_logs, server)
+        has_said = own.exists() and own.stat().st_size > 0
+        return own if has_said else self._files.server_log
 
-async def wait_until_ready(
-    head_url: str,
-    timeout_seconds: float,
-    say: Callable[[str], None] = lambda _: None,
-    *,
-    absent_seconds: float = ABSENT_SECONDS,
-    tell_seconds: float = TELL_SECONDS,
-) -> Servers:
-    """Wait until every server behind a head server is ready, and read which they are.
-
-    Nothing may listen for `absent_seconds`: servers that are found are up by then. A
-    wait longer than `tell_seconds` is said once.
-
-    Raises:
-        ServersNotReadyError: nothing listens there, or it was not ready in time.
-    """
-    problem = await _until_ready(
-        head_url, timeout_seconds, say, absent_seconds, tell_seconds
-    )
-    if problem is not None:
-        raise ServersNotReadyError(problem)
-    async with gym_client(read_seconds=30.0) as client:
-        try:
-            return Servers(await client.configuration(head_url))
-        except GymError as error:
-            raise ServersNotReadyError(str(error)) from error
-
-
-async def _until_ready(
-    head_url: str,
-    timeout_seconds: float,
-    say: Callable[[str], None] = lambda _: None,
-    absent_seconds: float | None = None,
-    tell_seconds: float = TELL_SECONDS,
-) -> str | None:
-    """Wait for the head server; returns None, or why it is of no use to wait longer."""
-    started = time.monotonic()
-    told = False
-    absent = timeout_seconds if absent_seconds is None else absent_seconds
-    async with gym_client(read_seconds=_PROBE_SECONDS) as client:
-        while True:
-            waited = time.monotonic() - started
+    @asynccontextmanager
+    async def noticing(
+        self, guardian: asyncio.subprocess.Process
+    ) -> AsyncIterator[None]:
+        """End what runs when Gym ends before the block does."""
+        with may_ask_to_stop() as stop:
+            watching = asyncio.create_task(self._stop_when_ended(guardian, stop))
             try:
-                if await client.is_ready(head_url):
-                    return None
-                limit, problem = timeout_seconds, "its servers are still starting"
-            except GymRejectedError as error:
-                return f"no head server of NeMo Gym is at {head_url}: {error}"
-            except GymError as error:
-                limit, problem = min(absent, timeout_seconds), str(error)
-            if waited > limit:
-                return (
-                    f"the head server {head_url} was not ready within {limit:g} s:"
-                    f" {problem}"
-                )
-            if not told and waited > tell_seconds:
-                told = True
-                say(f"waiting for {head_url}: {problem}")
-            await asyncio.sleep(min(_POLL_SECONDS, _FIRST_POLL_SECONDS + waited / 4))
+                yield
+            finally:
+                watching.cancel()
+
+    async def _stop_when_ended(
+        self, guardian: asyncio.subprocess.Process, stop: Callable[[str], None]
+    ) -> None:
+        problem, log = self._how_it_ended(await guardian.wait())
+        stop(f"{problem} during the run; see {log}. What is left is still owed")
+
+
+def _scrub_logs(files: RunFiles) -> None:
+    """Take the secrets out of what servers printed, now that they are gone."""
+    scrub(files.server_log)
+    for log in sorted(files.server_logs.glob("*.log")):
+        scrub(log)

@@ -2,7 +2,8 @@
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import CollectOptions
-from tasks.operations.collecting import open_shard
+from tasks.operations.dispatching import shard_rollouts
+from tasks.operations.ledgers import read_ledger
 from tasks.operations.materializing import CheckedInput, is_planned
 
 
@@ -11,9 +12,25 @@ def owes_nothing(
 ) -> bool:
     """Say whether the input is planned as asked for and every rollout is settled.
 
-    The caller holds the output's lock: damaged lines are set aside, and owed.
+    Nothing is mended here: a damaged line is no record, and owed.
     """
     if not files.rollouts.exists() or not files.materialized_inputs.exists():
         return False
-    shards = [open_shard(files, i, n, options) for i, n in options.shards()]
-    return not any(shard.owed for shard in shards) and is_planned(checked, files)
+    ledger = read_ledger(files)
+    ledger.max_attempts = options.max_attempts
+    ledger.retry_given_up = options.retry_given_up
+    owed = any(
+        ledger.is_owed(planned.key)
+        for planned in shard_rollouts(files.materialized_inputs, 0, 1)
+    )
+    return not owed and _is_finished(files) and is_planned(checked, files)
+
+
+def _is_finished(files: RunFiles) -> bool:
+    """Say whether what comes after the collection was done, too."""
+    if files.shards():
+        return False
+    if not files.rollouts.stat().st_size:
+        return True  # without a record there is nothing to aggregate
+    metrics, records = files.aggregate_metrics, files.rollouts
+    return metrics.exists() and metrics.stat().st_mtime >= records.stat().st_mtime

@@ -1,4 +1,4 @@
-"""Stopping in good order when the process is told to: SIGINT and SIGTERM.
+"""Stopping in good order: for SIGINT and SIGTERM, and when servers are gone for good.
 
 A first signal asks what runs to come to an end: a collection starts nothing more and
 the rest of the run goes on with what there is. Where nothing can be asked, the work is
@@ -11,11 +11,24 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _EXIT_BASE = 128
 _received: list[int] = []
-_asked: list[Callable[[], None]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why what runs is to come to an end."""
+
+    reason: str
+    is_failure: bool
+
+
+_TOLD = Cause("the process was told to stop", is_failure=False)
+_standing: list[Cause] = []
+_asked: list[Callable[[Cause], None]] = []
 
 
 @contextmanager
@@ -37,7 +50,7 @@ def stop_on_signals() -> Iterator[None]:
         if not _asked:
             task.cancel()
         for ask in _asked:
-            ask()
+            ask(_TOLD)
 
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
@@ -50,13 +63,36 @@ def stop_on_signals() -> Iterator[None]:
 
 
 @contextmanager
-def on_stop(ask: Callable[[], None]) -> Iterator[None]:
-    """While the block runs, have a signal call `ask` instead of cancelling the work."""
+def on_stop(ask: Callable[[Cause], None]) -> Iterator[None]:
+    """While the block runs, have a signal call `ask` instead of cancelling the work.
+
+    A cause that stands already is told at once.
+    """
     _asked.append(ask)
     try:
+        for cause in _standing:
+            ask(cause)
         yield
     finally:
         _asked.remove(ask)
+
+
+@contextmanager
+def may_ask_to_stop() -> Iterator[Callable[[str], None]]:
+    """Yield a way to end what runs, for a reason that stands until the block ends."""
+    mine: list[Cause] = []
+
+    def stop(reason: str) -> None:
+        mine.append(cause := Cause(reason, is_failure=True))
+        _standing.append(cause)
+        for ask in _asked:
+            ask(cause)
+
+    try:
+        yield stop
+    finally:
+        for cause in mine:
+            _standing.remove(cause)
 
 
 def exit_code_of_signal() -> int | None:

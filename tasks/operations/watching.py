@@ -1,10 +1,12 @@
 """Who watches a run in this process, besides Prefect: a terminal, or nobody."""
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Protocol
 
 from tasks.core.models import RunSummary
 from tasks.core.progress import Progress
+from tasks.core.starting import ServerState
 
 
 class Watcher(Protocol):
@@ -15,6 +17,9 @@ class Watcher(Protocol):
 
     def warn(self, message: str) -> None:
         """Take a sentence that a person should know."""
+
+    def watch_servers(self, states: Sequence[ServerState]) -> None:
+        """Take the present states of servers that start."""
 
     def watch(self, progress: Progress) -> None:
         """Take the present numbers of a collection."""
@@ -30,6 +35,9 @@ class Nobody:
         """Ignore it."""
 
     def warn(self, message: str) -> None:
+        """Ignore it."""
+
+    def watch_servers(self, states: Sequence[ServerState]) -> None:
         """Ignore it."""
 
     def watch(self, progress: Progress) -> None:

@@ -17,6 +17,7 @@ from typing import Protocol
 from tasks.adapters.gym_client import GymClient
 from tasks.adapters.journal import SYNC_SECONDS, Journal
 from tasks.adapters.plan_lines import PlannedRollout
+from tasks.adapters.redaction import redact
 from tasks.adapters.timings import timing_line
 from tasks.core import wire
 from tasks.core.backoff import backoff_seconds
@@ -24,16 +25,24 @@ from tasks.core.budgets import FailureBudget, Streak, drain_margin, signature_of
 from tasks.core.errors import GymError, GymUnavailableError, ReplyLostError
 from tasks.core.models import CollectOptions
 from tasks.core.progress import Progress
-from tasks.core.replies import Fate, Outcome, outcome_of_error, outcome_of_reply
+from tasks.core.replies import (
+    Fate,
+    Outcome,
+    outcome_of_envelope,
+    outcome_of_error,
+    outcome_of_reply,
+)
 from tasks.core.routing import Route
 from tasks.operations.dispatching import Dispatcher
 from tasks.operations.server_gate import Gate
-from tasks.operations.stopping import on_stop
+from tasks.operations.stopping import Cause, on_stop
 
 OBSERVE_SECONDS = 0.25
 SIGNAL_DRAIN_SECONDS = 4.0
 FAILURE_DRAIN_SECONDS = 60.0
 _BURST = 64
+_QUIET_PATIENCE = 5
+"""How many times `retries` a server may ask for quiet before a rollout fails."""
 _MAX_KINDS = 20
 
 
@@ -116,7 +125,7 @@ class Window:
         for gate in self._gates.values():
             gate.watch()
         try:
-            with on_stop(self._stop_for_signal):
+            with on_stop(self._stop_for):
                 await self._start_all()
                 await self._drain()
         finally:
@@ -154,7 +163,7 @@ class Window:
                 await asyncio.sleep(0)  # let the connections of the burst begin
 
     def _start(self, planned: PlannedRollout, retries: int) -> None:
-        route = self.routes[planned.agent]
+        route = self.routes[planned.runner]
         self._gates[route.url].in_flight += 1
         task = asyncio.create_task(self._run(planned, route, retries))
         self._slots.add(task)
@@ -196,12 +205,13 @@ class Window:
             gate.in_flight -= 1
         seconds = time.monotonic() - clock
         self.progress.add_duration(seconds, planned.name)
+        self._settle(planned, outcome, error)
+        # After the record: on a disk that is nearly full, the record is what counts.
         self.journals.timings.append(
             timing_line(
                 planned.stamps, started=moment, seconds=seconds, retries=tries.retries
             )
         )
-        self._settle(planned, outcome, error)
 
     async def _finish(
         self, planned: PlannedRollout, route: Route, tries: "_Tries"
@@ -211,24 +221,27 @@ class Window:
         try:
             async with asyncio.timeout(seconds):
                 reply = await self._ask(planned, route, tries)
-            return outcome_of_reply(reply, stamps), None
+            judged = outcome_of_envelope if planned.is_enveloped else outcome_of_reply
+            return judged(reply, stamps, redact), None
         except TimeoutError:
-            error: GymError = GymUnavailableError(
-                f"{route.url}{wire.RUN_PATH} gave no reply within {seconds:g} s",
-                kind="RolloutTimeout",
-            )
+            if self._gates[route.url].is_down:
+                raise _ServerDownError from None  # the server's fault, not its own
+            self.progress.replies_lost += tries.is_asking
+            error: GymError = late(route, seconds, tries.last)
         except GymError as failed:
             error = failed
-        return outcome_of_error(error, stamps), error
+        return outcome_of_error(error, stamps, redact), error
 
     async def _ask(
         self, planned: PlannedRollout, route: Route, tries: "_Tries"
     ) -> bytes:
         gate = self._gates[route.url]
         while True:
+            tries.is_asking = True
             try:
                 return await self.client.run_rollout(route.url, planned.body)
             except GymUnavailableError as error:
+                tries.is_asking, tries.last = False, error
                 await self._before_retry(gate, error, tries)
 
     async def _before_retry(
@@ -242,17 +255,23 @@ class Window:
         """
         lost = isinstance(error, ReplyLostError)
         self.progress.replies_lost += lost
-        if error.status is None and not await gate.answers():
-            # With no retries, what the server may have done is not asked for twice.
-            if lost and not self.options.retries:
-                raise error
-            raise _ServerDownError
-        if tries.retries >= self.options.retries:
+        is_down = error.status is None and not await gate.answers()
+        if is_down and not lost:
+            raise _ServerDownError  # never sent: it costs the rollout nothing
+        # A server that asks for quiet is busy, not broken: it gets more patience. And a
+        # rollout that brings its server down again and again is its own failure.
+        asked_for_quiet = error.retry_after_seconds is not None
+        patience = _QUIET_PATIENCE if asked_for_quiet else 1
+        if tries.retries >= self.options.retries * patience:
             raise error
         tries.retries += 1
+        if is_down:
+            raise _ServerDownError
         self.progress.retries += 1
+        self._note_once(signature_of(error), f"asked again after: {error}")
         if error.retry_after_seconds is not None:
-            gate.keep_quiet(error.retry_after_seconds)
+            least = backoff_seconds(tries.retries, self.draw())
+            gate.keep_quiet(max(error.retry_after_seconds, least))
             raise _ServerDownError
         await asyncio.sleep(backoff_seconds(tries.retries, self.draw()))
 
@@ -264,7 +283,7 @@ class Window:
             self.journals.records.append(outcome.line)
             self.progress.add_record(
                 outcome.reward,
-                agent=planned.agent,
+                agent=planned.runner,
                 masked=outcome.masked,
                 now=time.monotonic(),
             )
@@ -274,13 +293,13 @@ class Window:
             return
         failure_class = outcome.failure_class or "not kept by the server"
         self.progress.add_failure(
-            failure_class, agent=planned.agent, now=time.monotonic()
+            failure_class, agent=planned.runner, now=time.monotonic()
         )
         self._note_failure(planned, failure_class, outcome.message, error)
         if error is None or not self._streak.add(error, planned.key):
             self._write_held(keep_streak=error is not None)
         if outcome.fate is Fate.FAILED:
-            self._held.append((planned.agent, outcome))
+            self._held.append((planned.runner, outcome))
         if error is None:
             self._write_held()
 
@@ -293,11 +312,13 @@ class Window:
     ) -> None:
         """Say each kind of failure once; the live numbers count the rest."""
         kind = signature_of(error) if error else f"{failure_class} {message[:80]}"
-        if kind in self._noted or len(self._noted) > _MAX_KINDS:
-            return
-        self._noted.add(kind)
         said = f"{planned.name} failed ({failure_class}): {message or 'no word'}"
-        self.observe(self.progress, said)
+        self._note_once(f"failed {kind}", said)
+
+    def _note_once(self, kind: str, note: str) -> None:
+        if kind not in self._noted and len(self._noted) < _MAX_KINDS:
+            self._noted.add(kind)
+            self.observe(self.progress, note)
 
     def _write_held(self, *, keep_streak: bool = False) -> None:
         """Write the failures held back; what they have in common is over."""
@@ -321,13 +342,14 @@ class Window:
             if left <= 0 or left < drain_margin(progress.durations):
                 reason = f"the time budget of {self.options.time_budget:g} s is used up"
                 self.stop = Stop(reason, max(left, 0.0), is_failure=False)
-        if self.stop is None and not self._slots:
+        busy = sum(gate.in_flight for gate in self._gates.values() if not gate.is_down)
+        if self.stop is None and not busy:
             self._judge_patience(now)
 
     def _judge_patience(self, now: float) -> None:
         for url, gate in self._gates.items():
             waited = now - (gate.down_since or now)
-            if not self.dispatcher.is_wanted(url):
+            if not gate.in_flight and not self.dispatcher.is_wanted(url):
                 continue
             if waited > self.options.server_patience:
                 self.stop = Stop(
@@ -352,10 +374,11 @@ class Window:
             self.progress.take_back_failure(outcome.failure_class, agent=agent)
         self._held.clear()
 
-    def _stop_for_signal(self) -> None:
+    def _stop_for(self, cause: Cause) -> None:
         if self.stop is None:
-            reason = "the process was told to stop"
-            self.stop = Stop(reason, SIGNAL_DRAIN_SECONDS, is_failure=False)
+            self.stop = Stop(
+                cause.reason, SIGNAL_DRAIN_SECONDS, is_failure=cause.is_failure
+            )
             self._changed.set()
 
     async def _drain(self) -> None:
@@ -385,9 +408,25 @@ class Window:
 
 @dataclass(slots=True)
 class _Tries:
-    """How often a rollout was asked for again."""
+    """How often a rollout was asked for again, and what the last answer was."""
 
     retries: int
+    is_asking: bool = False
+    """Whether a request is on its way."""
+    last: GymError | None = None
+
+
+def late(route: Route, seconds: float, last: GymError | None) -> GymUnavailableError:
+    """Return the error of a rollout that passed its deadline; the last answer shows."""
+    said = f"{route.url}{wire.RUN_PATH} gave no reply within {seconds:g} s"
+    if last is None:
+        return GymUnavailableError(said, kind="RolloutTimeout")
+    return GymUnavailableError(
+        f"{said}; the last answer was: {last}",
+        kind="RolloutTimeout",
+        status=last.status,
+        body=last.body,
+    )
 
 
 def _stamps(planned: PlannedRollout, route: Route) -> dict[str, object]:

@@ -199,3 +199,28 @@ def test_the_command_is_gone_after_its_owner_was_killed(log: Path) -> None:
 
     assert until(said(log, "stopped"))
     assert until(lambda: not is_running(pid_after(log, "started")))
+
+
+def test_a_folder_is_deleted_when_nothing_runs_any_more(
+    log: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "private"
+    folder.mkdir()
+    (folder / "file").write_text("x")
+    line = [sys.executable, "-I", guardian.__file__, guardian.REMOVE, str(folder)]
+    script = f"{STAY.replace('echo stopped', f'ls {folder}')}"
+    child = subprocess.Popen(
+        [*line, "5", str(log), "/bin/bash", "-c", script], stdin=PIPE
+    )
+    assert until(said(log, "started"))
+
+    child.communicate(timeout=8)
+
+    assert log.read_text().endswith("file\n")
+    assert not folder.exists()
+
+
+def test_a_log_is_for_its_owner_only(start: Start, log: Path) -> None:
+    start("exit 0").wait(timeout=5)
+
+    assert log.stat().st_mode & 0o777 == 0o600

@@ -191,7 +191,7 @@ async def test_a_server_that_does_not_answer_a_probe_in_time_is_unavailable() ->
         return web.Response()
 
     async with serve(never) as url, gym_client() as client:
-        with pytest.raises(GymUnavailableError, match="gave no answer"):
+        with pytest.raises(GymUnavailableError, match="gave no whole answer"):
             await client.probe(url, 0.1)
 
 

@@ -22,13 +22,33 @@ COMMAND = str(Path(sys.executable).with_name("reward-profiling"))
 MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def seen_in_terminal(arguments: list[str], cwd: Path, env: dict[str, str]) -> str:
+STARTING = """
+import time
+from flows.terminal import Live
+from tasks.core.starting import ServerState
+live = Live()
+with live.showing():
+    for seconds in (1.0, 2.0):
+        states = [ServerState("math", "starting", seconds),
+                  ServerState("head server", "waiting for its servers", seconds)]
+        live.watch_servers(states)
+        time.sleep(0.3)
+    live.watch_servers([ServerState("math", "ready", 3.0), states[1]])
+    time.sleep(0.3)
+    live.watch_servers([ServerState("math", "ready", 3.0),
+                        ServerState("head server", "ready", 4.0)])
+"""
+
+
+def seen_in_terminal(
+    arguments: list[str], cwd: Path, env: dict[str, str], command: str = COMMAND
+) -> str:
     """Run the command in a terminal of 80 columns and return what it drew."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 80, 0, 0))
     env = {name: value for name, value in env.items() if name != "COLUMNS"}
     child = subprocess.Popen(
-        [COMMAND, *arguments], cwd=cwd, env={**env, "TERM": "xterm-256color"},
+        [command, *arguments], cwd=cwd, env={**env, "TERM": "xterm-256color"},
         stdin=theirs, stdout=theirs, stderr=theirs,
     )  # fmt: skip
     os.close(theirs)
@@ -74,3 +94,32 @@ def test_a_file_gets_a_few_plain_lines(collecting: list[str], command: Run) -> N
     assert "━" not in done.stdout + done.stderr
     assert 2 <= len(done.stderr.splitlines()) <= 5
     assert "72/72 done" in done.stderr
+
+
+def test_a_terminal_shows_a_live_line_for_each_server_that_starts(
+    tmp_path: Path, command_env: dict[str, str]
+) -> None:
+    drawn = seen_in_terminal(["-c", STARTING], tmp_path, command_env, sys.executable)
+    said = MOVES.sub("", drawn)
+
+    assert "math: starting (1 s)" in said
+    assert "math: starting (2 s)" in said
+    assert "math: ready after 3 s" in said
+    assert "head server: waiting for its servers (2 s)" in said
+    assert "all 2 servers are ready" in said
+
+
+def test_elsewhere_each_change_of_a_servers_state_is_one_line(
+    command_env: dict[str, str],
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STARTING],
+        env=command_env, capture_output=True, text=True, check=True, timeout=20,
+    )  # fmt: skip
+
+    assert done.stderr.splitlines() == [
+        "  math: starting (1 s)",
+        "  head server: waiting for its servers (1 s)",
+        "  math: ready after 3 s",
+        "  head server: ready after 4 s",
+    ]

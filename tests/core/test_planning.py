@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tasks.core.errors import DatasetError, RecordError
 from tasks.core.models import PlanOptions
-from tasks.core.planning import Plan, Planner, materialized_row, seeded_metadata
+from tasks.core.planning import Plan, Planner
+from tasks.core.task_rows import materialized_row, seeded_metadata
 
 Row = dict[str, Any]
 Key = tuple[int | str, int]
@@ -211,7 +212,7 @@ def test_rows_that_share_a_given_index_share_its_repeats() -> None:
         (row(_ng_task_index=None), "_ng_task_index is None, not a whole number"),
         (row(_ng_task_index=1.0), "_ng_task_index is 1.0, not a whole number"),
         (row(_ng_task_index=True), "_ng_task_index is True, not a whole number"),
-        (row(task_id={"taskset": "s"}, task_input={}), "is a materialized task row"),
+        (row(task_id={"taskset": "s"}, task_input={}), "is of taskset 's', which has"),
     ],
 )
 def test_row_that_cannot_be_planned_is_named_with_its_line(

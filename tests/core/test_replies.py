@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tasks.core.errors import GymRejectedError, GymUnavailableError, ReplyLostError
 from tasks.core.replies import (
     Fate,
+    outcome_of_envelope,
     outcome_of_error,
     outcome_of_reply,
     stamps_of,
@@ -303,3 +304,112 @@ def test_any_message_can_be_written(message: str) -> None:
     outcome = outcome_of_error(GymRejectedError(message, body=message), SHORT)
 
     assert orjson.loads(outcome.line)["_ng_failure_type"] == "GymRejectedError"
+
+
+EPISODE = {
+    "episode_id": {"rollout_id": "0-0", "attempt": 0},
+    "task_id": {"taskset": "ts", "task_id": "1"},
+}
+
+
+def episode(**members: object) -> bytes:
+    return orjson.dumps({**EPISODE, **members})
+
+
+@given(members.map(lambda m: {k: v for k, v in m.items() if not k.startswith("_")}))
+def test_the_result_of_an_episode_is_a_record_with_its_task(
+    result: dict[str, Any],
+) -> None:
+    outcome = outcome_of_envelope(episode(result=result, failure=None), SHORT)
+
+    expected = {**result, "_ng_task_id": EPISODE["task_id"], **SHORT}
+    assert outcome.line == orjson.dumps(expected)
+    assert (outcome.fate, outcome.reward) == (Fate.COLLECTED, result.get("reward"))
+
+
+def test_the_result_of_an_episode_may_be_masked() -> None:
+    outcome = outcome_of_envelope(
+        episode(result={"reward": 0.5, "mask_sample": True}), SHORT
+    )
+
+    assert (outcome.reward, outcome.masked) == (0.5, True)
+
+
+TASK_OF_FAILURE = (
+    '{"_ng_task_id":{"taskset":"ts","task_id":"1"},'
+    '"_ng_failure_class":"environment_server_failed",'
+)
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        ({"failure_reason": "r", "terminal": True, "failure_kind": "k"},
+         '"_ng_failure_terminal":true,"_ng_failure_message":"r",'),
+        ({"failure_reason": "r", "terminal": False, "stage": "seed"},
+         ('"_ng_failure_terminal":false,"_ng_failure_message":"r",'
+          '"_ng_failure_stage":"seed",')),
+        ({"terminal": None, "stage": None, "partial_response": {"id": "x"}},
+         ('"_ng_failure_terminal":false,"_ng_failure_message":null,'
+          '"_ng_failure_partial_response":{"id":"x"},')),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("result", [None, {"reward": 1.0}])
+def test_the_failure_of_an_episode_is_a_failure_record(
+    failure: dict[str, Any], expected: str, result: object
+) -> None:
+    outcome = outcome_of_envelope(episode(result=result, failure=failure), SHORT)
+
+    line = outcome.line.decode()
+    assert line.startswith(TASK_OF_FAILURE + expected + '"_ng_task_index":0')
+    assert outcome.fate is Fate.FAILED
+    assert outcome.failure_class == "environment_server_failed"
+    assert outcome.message == (failure.get("failure_reason") or "")
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"result": None}, "its result is not an object"),
+        ({"result": [1]}, "its result is not an object"),
+        ({"failure": "boo"}, "its failure is not an object"),
+        ({"failure": False, "result": {}}, "its failure is not an object"),
+        ({"result": {"_ng_x": 1, "a": 2}}, "its result uses our own names: _ng_x"),
+        ({"result": {"_ng_failure_class": "x"}}, "our own names: _ng_failure_class"),
+        ({"result": {"ng_perf": 1, "ng_trajectory": 2}}, "ng_perf, ng_trajectory"),
+    ],
+)
+def test_an_episode_that_cannot_be_kept_is_rejected(
+    members: dict[str, object], said: str
+) -> None:
+    with pytest.raises(GymRejectedError, match=said) as rejected:
+        outcome_of_envelope(episode(**members), SHORT)
+
+    assert (rejected.value.kind, rejected.value.status) == ("NotAnEpisode", 200)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [{"reward": 1.0}, {"episode_id": "x", "task_id": {}, "result": {}}, EPISODE],
+)
+def test_a_reply_that_is_no_episode_is_a_record_as_it_came(
+    reply: dict[str, Any],
+) -> None:
+    outcome = outcome_of_envelope(orjson.dumps(reply), SHORT)
+
+    assert outcome.line == orjson.dumps({**reply, **SHORT})
+
+
+@pytest.mark.parametrize("body", [b"[1]", b"null", b"{", b"busy"])
+def test_an_episode_that_is_no_object_is_rejected(body: bytes) -> None:
+    with pytest.raises(GymRejectedError):
+        outcome_of_envelope(body, SHORT)
+
+
+def test_what_strict_json_cannot_hold_of_an_episode_is_named() -> None:
+    body = episode(result={"reward": 1.0}).replace(b"1.0", b"NaN")
+
+    outcome = outcome_of_envelope(body, SHORT)
+
+    assert outcome.notes == ("result.reward was nan, kept as null",)
+    assert outcome.reward is None

@@ -209,3 +209,66 @@ def test_a_verifier_that_does_not_accept_the_agent_is_named(
 
     assert len(refused.value.faults) == 1
     assert "--allow-unsupported-pairing" in str(refused.value)
+
+
+def environment(**fields: object) -> dict[str, Any]:
+    return block("environment_servers", "duel", **fields)
+
+
+def reference(name: str) -> dict[str, str]:
+    return {"type": "responses_api_agents", "name": name}
+
+
+def test_a_server_that_rows_ask_for_by_name_is_reached_though_it_fronts_no_agent() -> (
+    None
+):
+    servers = Servers({"alone": environment()})
+
+    assert servers.routes([], [("alone", None), ("alone", "anyone")]) == {
+        "alone": Route("http://10.0.0.1:12000", "alone", "duel")
+    }
+
+
+def test_unknown_servers_are_named_beside_unknown_agents() -> None:
+    config = {"math": agent(), "env": fronting("math"), "duel": environment(port=None)}
+    stamped = [("envv", None), ("envv", "math"), ("env", "code"), ("env", "math"),
+               ("duel", None)]  # fmt: skip
+
+    with pytest.raises(DatasetError) as caught:
+        Servers(config).routes(["mth"], stamped)
+
+    assert caught.value.faults == (
+        "agent 'mth' is unknown; did you mean 'math'?",
+        "server 'duel' has no usable address: host '10.0.0.1', port None",
+        "agent 'code' is none of environment server 'env': math",
+        "environment server 'envv' is unknown; did you mean 'env'?",
+    )
+
+
+def test_a_server_is_not_known_where_there_are_none() -> None:
+    with pytest.raises(DatasetError, match="'e' is unknown; the servers have none"):
+        Servers({"math": agent()}).routes([], [("e", None)])
+
+
+@pytest.mark.parametrize(
+    ("server", "attributed"),
+    [
+        (environment(agent_server=reference("x")), "x"),
+        (environment(agent_server={"name": "x"}), "x"),
+        (environment(agent_server=reference("x"), judge=reference("y")), "x"),
+        (environment(judge=reference("y")), "y"),
+        (environment(player=reference("x"), judge=reference("y")), None),
+        (environment(), None),
+        (environment(agent_server="x"), None),
+    ],
+)
+def test_records_of_a_server_are_attributed_to(
+    server: dict[str, Any], attributed: str | None
+) -> None:
+    found = Servers({"env": server, "other": server}).attributed_agents(["env", "no"])
+
+    assert found == ({} if attributed is None else {"env": attributed})
+
+
+def test_pairings_of_a_server_that_fronts_no_agent_are_no_fault() -> None:
+    pairing(["other"]).refuse_pairings([("nobody", "rs")])

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +19,17 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 Found = Callable[..., list[dict[str, object]]]
 
+ROOT = Path(__file__).parents[2]
 CANBERRA = "capital of Australia"  # a word of the first task
+# What `gym env start` is to the run: a head server on the given port, and its servers.
+GYM = """#!/bin/bash
+for one in "$@"; do
+    case $one in ++head_server.port=*) port=${{one#*.port=}} ;; esac
+done
+echo $$ > gym.pid
+echo "serving on $port"
+exec {python} -P -m tasks.demo --port $port
+"""
 LONG = ["demo", "--output", "r.jsonl", "--num-repeats", "5", "--concurrency", "12"]
 
 
@@ -165,6 +176,69 @@ def test_after_a_kill_the_environment_is_gone_and_the_same_command_does_the_rest
     assert rest.returncode == 0, rest.stderr
     assert f"{len(kept)} from earlier runs" in rest.stderr
     assert keys(tmp_path / "r.jsonl") == planned(tmp_path / "r.jsonl")
+
+
+@pytest.fixture
+def on_gym(tmp_path: Path) -> list[str]:
+    """Give a run of 120 rollouts on a gym that it starts."""
+    gym = tmp_path / "gym"
+    gym.write_text(GYM.format(python=sys.executable))
+    gym.chmod(0o755)
+    return ["run", "--input", str(EMBEDDED_TASKS), "--output", "r.jsonl",
+            "--num-repeats", "5", "--concurrency", "12",
+            "--gym-command", str(gym), "--gym-config", "a.yaml"]  # fmt: skip
+
+
+def gym_in(folder: Path) -> int:
+    return int((folder / "gym.pid").read_text())
+
+
+def test_when_gym_ends_the_run_stops_soon_and_the_same_command_does_the_rest(
+    command: Run, start: Start, on_gym: list[str], api_url: str, tmp_path: Path
+) -> None:
+    child = start(*on_gym, PREFECT_API_URL=api_url, PYTHONPATH=str(ROOT))
+    collected(tmp_path / "r.jsonl", 20)
+
+    os.kill(gym_in(tmp_path), signal.SIGKILL)
+    said, _ = child.communicate(timeout=30)
+    kept = keys(tmp_path / "r.jsonl")
+    rest = command(*on_gym, PREFECT_API_URL=api_url, PYTHONPATH=str(ROOT))
+
+    assert child.returncode == 1, said
+    assert "`gym env start` ended with exit code 137 during the run; see" in said
+    assert "r_servers.log. What is left is still owed" in said
+    assert f"{len(kept)} of 120 rollouts collected" in said
+    assert rest.returncode == 0, rest.stderr
+    assert f"{len(kept)} from earlier runs" in rest.stderr
+    assert keys(tmp_path / "r.jsonl") == planned(tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_gym_that_was_started_is_gone_after_a_signal(
+    start: Start, on_gym: list[str], api_url: str, tmp_path: Path,
+    number: signal.Signals,
+) -> None:  # fmt: skip
+    child = start(*on_gym, PREFECT_API_URL=api_url, PYTHONPATH=str(ROOT))
+    collected(tmp_path / "r.jsonl", 5)
+    gym = gym_in(tmp_path)
+    assert is_alive(gym)
+
+    child.send_signal(number)
+    child.communicate(timeout=15)
+
+    until(lambda: not is_alive(gym), "gym is gone", seconds=10)
+
+
+def test_a_gym_that_is_not_there_is_told_before_anything_starts(
+    command: Run, tmp_path: Path
+) -> None:
+    line = ["run", "--input", str(EMBEDDED_TASKS), "--output", "r.jsonl"]
+
+    done = command(*line, "--gym-resources-server", "mcqa", "--gym-command", "no-gym")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --gym-command: no-gym cannot be run; install")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_when_prefects_server_goes_away_the_run_still_ends_whole(

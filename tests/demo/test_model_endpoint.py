@@ -127,7 +127,7 @@ def test_a_chosen_api_is_the_only_one_asked(
     responses = ask(launch, endpoint.url, task_rows[0], "responses")
 
     assert chat.json()["response"]["usage"]["total_tokens"] == 5
-    assert (responses.status_code, responses.json()[:15]) == (500, "Error code: 404")
+    assert (responses.status_code, responses.json()[:15]) == (424, "Error code: 404")
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -142,7 +142,7 @@ def test_a_request_for_patience_is_passed_on(
     assert (reply.status_code, reply.headers["Retry-After"]) == (status, "7")
 
 
-def test_a_refusal_is_a_500_that_says_why_without_the_key(
+def test_a_refusal_is_told_from_a_failure_and_says_why_without_the_key(
     launch: Launch, endpoint: Endpoint, task_rows: Rows
 ) -> None:
     error = {"error": {"message": f"Incorrect API key provided: {KEY}"}}
@@ -150,7 +150,7 @@ def test_a_refusal_is_a_500_that_says_why_without_the_key(
 
     reply = ask(launch, endpoint.url, task_rows[0])
 
-    assert reply.status_code == 500
+    assert reply.status_code == 424
     assert reply.json().startswith("Error code: 401 - ")
     assert "Incorrect API key provided: [key]" in reply.json()
     assert KEY not in reply.text
@@ -178,6 +178,19 @@ def test_an_answer_that_is_no_completion_is_a_500(
     reply = ask(launch, endpoint.url, task_rows[0], "chat")
 
     assert (reply.status_code, "Not a chat completion" in reply.json()) == (500, True)
+
+
+def test_a_missing_key_is_named_as_the_remedy(
+    endpoint: Endpoint, launch: Launch, task_rows: Rows
+) -> None:
+    endpoint.replies["/v1/responses"] = (401, {"error": "no key"})
+    keyless = {name: v for name, v in os.environ.items() if name != "MODEL_API_KEY"}
+    client = launch("--model-url", endpoint.url, "--model", "m", env=keyless)
+
+    reply = client.post("/run", json=task_rows[0])
+
+    assert reply.status_code == 424
+    assert "set MODEL_API_KEY" in reply.json()
 
 
 def test_an_endpoint_that_is_not_there_is_a_bad_gateway(

@@ -13,7 +13,7 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import DatasetError, RecordError
 from tasks.core.routing import Servers
 from tasks.operations.aggregating import aggregate
-from tasks.operations.serving import wait_until_ready
+from tasks.operations.readiness import wait_until_ready
 
 Json = dict[str, Any]
 AGENTS = ("number_match_agent", "exact_match_agent")

@@ -14,7 +14,8 @@ import pytest
 
 from flows.parameters import EMBEDDED_TASKS
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import CollectOptions, PlanOptions, ShardSummary
+from tasks.core.errors import RecordError
+from tasks.core.models import CollectOptions, PlanOptions, ProfileOptions, ShardSummary
 from tasks.core.progress import Progress
 from tasks.operations.collecting import (
     collect_shard,
@@ -23,6 +24,7 @@ from tasks.operations.collecting import (
     silent,
 )
 from tasks.operations.materializing import check_input, materialize
+from tasks.operations.profiling_run import profile_output
 from tasks.operations.window import Observer
 
 CANBERRA = "capital of Australia"  # words of task 0
@@ -236,6 +238,14 @@ ODD_REPLIES = {
     "null is a failure": ("null", 0, 2),
     "text is a failure": ("<html>busy</html>", 0, 2),
     "half an object is a failure": ('{"reward": 1.0', 0, 2),
+    "a response that is text is a failure": ('{"reward": 1.0, "response": "x"}', 0, 2),
+    "usage that is a list is a failure": (
+        '{"reward": 1.0, "response": {"usage": [1]}}',
+        0,
+        2,
+    ),
+    "an empty response is a record": ('{"reward": 1.0, "response": ""}', 2, 0),
+    "a number beyond any float is kept": ('{"reward": 1.0, "x": 1e400}', 2, 0),
     "the server may say failure": ('{"_ng_failure_class": "judge_failed"}', 0, 2),
 }
 
@@ -250,8 +260,10 @@ def test_odd_reply(
     summary = collect(files, servers)
 
     assert summary.collected + summary.failed == 48
-    assert keys(files.rollouts)[0, 0] * 2 == kept
+    assert summary.collected == 46 + kept
     assert len(rows(files.failures)) == failed
+    profile = profile_output(files, ProfileOptions())
+    assert profile.collected == 46 + kept
 
 
 def test_what_the_server_does_not_keep_stays_owed(
@@ -396,3 +408,40 @@ def test_a_last_line_without_its_newline_is_kept(
 
     assert collect(files, servers).found == 48
     assert files.rollouts.read_bytes().endswith(b"}\n")
+
+
+def test_a_byte_that_is_damaged_inside_a_text_is_owed_again(
+    files: RunFiles, servers: httpx.Client
+) -> None:
+    collect(files, servers)
+    content = files.rollouts.read_bytes()
+    files.rollouts.write_bytes(content.replace(b"Answer", b"Answ\xffr", 1))
+
+    summary = collect(files, servers)
+
+    assert (summary.damaged, summary.collected) == (1, 1)
+    assert profile_output(files, ProfileOptions()).collected == 48
+
+
+def test_records_of_another_kind_are_refused_rather_than_set_aside(
+    files: RunFiles, servers: httpx.Client
+) -> None:
+    files.rollouts.write_bytes(b'{"reward": 1.0}\n')
+
+    with pytest.raises(RecordError, match=r"r.jsonl:1: has no _ng_task_index"):
+        collect(files, servers)
+
+    assert files.rollouts.read_bytes() == b'{"reward": 1.0}\n'
+
+
+def test_a_deadline_shows_the_last_answer(
+    files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
+) -> None:
+    turn(fail_status=503, fail_match=CANBERRA, fail_body="the judge is down")
+
+    collect(files, servers, rollout_timeout=1, retries=50)
+
+    failure = rows(files.failures)[0]
+    assert failure["_ng_failure_type"] == "RolloutTimeout"
+    assert "the judge is down" in failure["_ng_failure_message"]
+    assert failure["_ng_failure_http_status"] == 503

@@ -321,3 +321,172 @@ def test_a_fanned_out_plan_grows_behind_all_its_agents(tmp_path: Path) -> None:
     rows = [orjson.loads(line) for line in after]
     by_agent = [(row["agent_ref"]["name"], row["_ng_rollout_index"]) for row in rows]
     assert by_agent == [("p", 0), ("p", 1), ("p", 4), ("q", 2), ("q", 3), ("q", 5)]
+
+
+MADE = b'{"task_id":{"taskset":"ts","task_id":"%d"},"task_input":{}}'
+ROUTES = {"environment_server_routes": {"ts": "ES"}}
+LEGACY = {"environment_routing_mode": "legacy", "environment_server_name": "LS"}
+ASKED = b'{"question":"hi"}'
+
+
+def prompt(folder: Path, content: str, name: str = "pc.yaml") -> str:
+    (folder / name).write_text(content)
+    return str(folder / name)
+
+
+def test_a_prompt_template_is_part_of_the_run(tmp_path: Path) -> None:
+    template = prompt(tmp_path, "user: 'Q: {question}'\nsystem: sys\n")
+    planned(tmp_path, ASKED, prompt_config=template, agent_name="a")
+
+    line = orjson.loads(plan_lines(tmp_path)[0])
+    settings = orjson.loads(output(tmp_path).run.read_bytes())["settings"]
+    assert line["responses_create_params"]["input"][1]["content"] == "Q: hi"
+    assert settings["prompt_config"] == {"user": "Q: {question}", "system": "sys"}
+
+
+def test_a_changed_prompt_template_is_refused_with_old_and_new(tmp_path: Path) -> None:
+    options = {
+        "prompt_config": prompt(tmp_path, "user: 'old {question}'"),
+        "agent_name": "a",
+    }
+    planned(tmp_path, ASKED, **options)
+    collect_one(tmp_path)
+    prompt(tmp_path, "user: 'new {question}'")
+
+    message = refused(tmp_path, ASKED, **options)
+
+    assert 'prompt_config.user: "old {question}" → "new {question}"' in message
+
+
+def test_a_prompt_template_may_lie_elsewhere_on_resume(tmp_path: Path) -> None:
+    content = "user: '{question}'"
+    planned(tmp_path, ASKED, prompt_config=prompt(tmp_path, content), agent_name="a")
+    collect_one(tmp_path)
+    moved = prompt(tmp_path, content, "moved.yaml")
+
+    found = planned(tmp_path, ASKED, prompt_config=moved, agent_name="a")
+
+    assert found.num_new == 0
+
+
+def test_what_means_nothing_in_a_prompt_template_is_warned_of(tmp_path: Path) -> None:
+    template = prompt(tmp_path, "user: '{question}'\nsytem: x\n")
+
+    found = planned(tmp_path, ASKED, prompt_config=template, agent_name="a")
+
+    assert found.warnings == (
+        f"{template}: sytem means nothing in a prompt template; it has user and system",
+    )
+
+
+def test_changed_skills_are_refused_with_both_digests(tmp_path: Path) -> None:
+    skill = tmp_path / "sk" / "one" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: one\n---\n")
+    planned(tmp_path, A, skills=str(tmp_path / "sk"))
+    old = orjson.loads(plan_lines(tmp_path)[0])["skills_ref"]["hash"]
+    collect_one(tmp_path)
+    skill.write_text("---\nname: one\n---\nmore")
+
+    assert f'skills.hash: "{old}" → ' in refused(
+        tmp_path, A, skills=str(tmp_path / "sk")
+    )
+
+
+def test_a_plan_of_an_older_version_is_not_blamed_for_options_it_lacks(
+    tmp_path: Path,
+) -> None:
+    planned(tmp_path, A)
+    collect_one(tmp_path)
+    manifest = orjson.loads(output(tmp_path).run.read_bytes())
+    del manifest["settings"]["environment_routing_mode"]
+    output(tmp_path).run.write_bytes(orjson.dumps(manifest))
+
+    assert "environment_routing_mode" not in refused(tmp_path, B)
+
+
+@pytest.mark.parametrize("content", [MADE % 1, A])
+def test_a_plan_by_server_grows_and_keeps_its_keys(
+    content: bytes, tmp_path: Path
+) -> None:
+    options = {**ROUTES, **LEGACY}
+    planned(tmp_path, content, num_repeats=2, **options)
+    collect_one(tmp_path)
+    before = set(plan_lines(tmp_path))
+
+    found = planned(tmp_path, content + b"\n" + B, num_repeats=3, **options)
+
+    assert (found.num_rollouts, found.num_new) == (6, 4)
+    assert before < set(plan_lines(tmp_path))
+
+
+def by_server(folder: Path, content: bytes, **options: Any) -> PlanSummary:  # noqa: ANN401
+    """Plan where the servers can be asked: LS stands for the agent solver."""
+    path = folder / "in.jsonl"
+    path.write_bytes(content)
+    checked = check_input(path, PlanOptions(**options))
+
+    def attribute(servers: frozenset[str]) -> dict[str, str]:
+        return {"LS": "solver"} if "LS" in servers else {}
+
+    return materialize(checked, output(folder), attribute=attribute)
+
+
+FLAT = b'{"responses_create_params":{}}'
+
+
+def test_rows_of_a_server_get_the_agent_that_it_stands_for(tmp_path: Path) -> None:
+    by_server(tmp_path, FLAT + b"\n" + A + b"\n" + MADE % 1, **ROUTES, **LEGACY)
+
+    lines = plan_lines(tmp_path)
+    assert lines[0].endswith(b'"_ng_rollout_index":0,"agent_ref":{"name":"solver"}}')
+    assert orjson.loads(lines[1])["agent_ref"] == {"name": "x"}
+    assert "agent_ref" not in orjson.loads(lines[2])
+
+
+def test_rows_of_a_server_that_stands_for_no_agent_stay_without(tmp_path: Path) -> None:
+    by_server(
+        tmp_path, FLAT, environment_routing_mode="legacy", environment_server_name="no"
+    )
+
+    assert "agent_ref" not in orjson.loads(plan_lines(tmp_path)[0])
+
+
+def test_a_plan_collected_without_its_agents_goes_on_without_them(
+    tmp_path: Path,
+) -> None:
+    planned(tmp_path, FLAT, num_repeats=1, **LEGACY)
+    collect_one(tmp_path)
+    (before,) = plan_lines(tmp_path)
+
+    found = by_server(tmp_path, FLAT, num_repeats=2, **LEGACY)
+
+    old, new = plan_lines(tmp_path)
+    assert (old, found.num_new) == (before, 1)
+    assert orjson.loads(new)["agent_ref"] == {"name": "solver"}
+
+
+def test_a_plan_that_nothing_was_collected_of_gets_its_agents(tmp_path: Path) -> None:
+    planned(tmp_path, FLAT, **LEGACY)
+
+    by_server(tmp_path, FLAT, **LEGACY)
+
+    assert b'"agent_ref":{"name":"solver"}' in plan_lines(tmp_path)[0]
+
+
+def test_a_plan_by_server_grows_behind_its_attributed_rows(tmp_path: Path) -> None:
+    by_server(tmp_path, FLAT, num_repeats=2, **LEGACY)
+    collect_one(tmp_path)
+    before = plan_lines(tmp_path)
+
+    by_server(tmp_path, FLAT, num_repeats=3, **LEGACY)
+
+    assert plan_lines(tmp_path)[:2] == before
+
+
+def test_limit_that_leaves_out_a_server_is_warned_of(tmp_path: Path) -> None:
+    content = A + b"\n" + MADE % 1
+
+    found = planned(tmp_path, content, limit=1, **ROUTES)
+
+    assert found.warnings == ("limit 1 leaves out every row of ES",)

@@ -1,8 +1,8 @@
 import asyncio
 import os
+import signal
 import socket
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,9 +12,13 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tasks.core.errors import ServersNotReadyError
+from tasks.adapters.child_server import free_port
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.errors import ConfigError, ServersNotReadyError
 from tasks.core.models import ServerOptions
-from tasks.operations.serving import serving, wait_until_ready
+from tasks.operations.readiness import wait_until_ready
+from tasks.operations.serving import check_servers, serving
+from tasks.operations.stopping import Cause, on_stop
 
 CONFIG = {"math_agent": {"responses_api_agents": {"a": {"port": 1}}}}
 pytestmark = pytest.mark.anyio
@@ -57,8 +61,8 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "servers.log"
+def files(tmp_path: Path) -> RunFiles:
+    return RunFiles(tmp_path / "r.jsonl")
 
 
 @pytest.fixture
@@ -122,109 +126,33 @@ def running_of(tmp_path: Path) -> list[bool]:
     return [is_running(int(pid)) for pid in pids]
 
 
-def arguments_in(tmp_path: Path) -> object:
-    return orjson.loads((tmp_path / "arguments").read_bytes())
+def arguments_in(tmp_path: Path) -> list[str]:
+    given: list[str] = orjson.loads((tmp_path / "arguments").read_bytes())
+    return given
 
 
 def text(log: Path) -> str:
     return log.read_text() if log.exists() else ""
 
 
-async def refusal_of(url: str, seconds: float = 10.0, absent: float = 0.1) -> str:
-    with pytest.raises(ServersNotReadyError) as caught:
-        await wait_until_ready(url, seconds, absent_seconds=absent)
-    return str(caught.value)
-
-
 # Servers that are found.
 
 
-async def test_found_servers_are_neither_asked_nor_stopped(log: Path) -> None:
+async def test_found_servers_are_neither_asked_nor_stopped(files: RunFiles) -> None:
     async with head(503, 200) as url:
-        async with serving(ServerOptions(head_url=url + "/"), log) as given:
+        async with serving(ServerOptions(head_url=url + "/"), files) as given:
             assert given == url
 
         probe = await asyncio.to_thread(httpx.get, f"{url}/readyz", trust_env=False)
         assert probe.status_code == 503  # the first probe that it got
-    assert text(log) == ""
-
-
-async def test_servers_are_waited_for_until_they_are_ready() -> None:
-    async with head(503, 503, 200) as url:
-        servers = await wait_until_ready(url, 10.0)
-
-    assert servers.agents == ["math_agent"]
-
-
-async def test_a_head_server_without_a_probe_is_taken_as_ready() -> None:
-    async with head(404) as url:
-        assert (await wait_until_ready(url, 10.0)).agents == ["math_agent"]
-
-
-async def test_where_nothing_listens_the_wait_is_short_and_says_so() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-        asked = time.monotonic()
-
-        said = await refusal_of(url, 600.0)
-
-    assert time.monotonic() - asked < 3
-    assert said.startswith(f"the head server {url} was not ready within 0.1 s")
-    assert "ConnectError" in said
-
-
-async def test_servers_that_stay_starting_are_given_up_in_time() -> None:
-    async with head(503) as url:
-        said = await refusal_of(url, 0.2)
-
-    assert said.endswith("not ready within 0.2 s: its servers are still starting")
-
-
-@pytest.mark.parametrize("url", ["127.0.0.1:11000", "ftp://127.0.0.1", "http://h:None"])
-async def test_a_url_that_cannot_be_asked_is_refused_at_once(url: str) -> None:
-    asked = time.monotonic()
-
-    said = await refusal_of(url, 600.0, absent=60.0)
-
-    assert said.startswith(f"no head server of NeMo Gym is at {url}")
-    assert time.monotonic() - asked < 3
-
-
-async def test_something_else_that_listens_there_is_refused_at_once() -> None:
-    async with head(403) as url:
-        assert "answered 403 Forbidden" in await refusal_of(url, 600.0, absent=60.0)
-
-
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        ("a: [", "is this the head server of NeMo Gym?"),
-        ({}, "names no agent"),
-        ({"policy_model": {"responses_api_models": {"m": {}}}}, "names no agent"),
-    ],
-)
-async def test_a_head_server_without_agents_is_of_no_use(
-    config: object, words: str
-) -> None:
-    async with head(200, config=config) as url:
-        assert words in await refusal_of(url)
-
-
-async def test_a_long_wait_is_told_once() -> None:
-    said: list[str] = []
-
-    async with head(503, 503, 503, 200) as url:
-        await wait_until_ready(url, 10.0, said.append, tell_seconds=0.01)
-
-    assert said == [f"waiting for {url}: its servers are still starting"]
+    assert text(files.server_log) == ""
 
 
 # The embedded environment.
 
 
-async def test_the_environment_is_ready_at_once_and_gone_after(log: Path) -> None:
-    async with serving(ServerOptions(demo=True), log) as url:
+async def test_the_environment_is_ready_at_once_and_gone_after(files: RunFiles) -> None:
+    async with serving(ServerOptions(demo=True), files) as url:
         assert is_up(url)
         servers = await wait_until_ready(url, 1.0)
         assert "number_match_agent" in servers.agents
@@ -232,74 +160,249 @@ async def test_the_environment_is_ready_at_once_and_gone_after(log: Path) -> Non
     assert not is_up(url)
 
 
-async def test_the_environment_is_given_the_model(log: Path) -> None:
+async def test_the_environment_is_given_the_model(files: RunFiles) -> None:
     options = ServerOptions(demo=True, model_url="no-url", model="m")
 
     with pytest.raises(ServersNotReadyError, match="--model-url must start with http"):
-        async with serving(options, log):
+        async with serving(options, files):
             pass
+
+
+def command_lines() -> list[bytes]:
+    """Give those of the processes that this one started."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children]
+
+
+async def test_the_models_key_is_not_on_the_environments_command_line(
+    files: RunFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "planted-key")
+    options = ServerOptions(
+        demo=True, model_url="http://127.0.0.1:9/v1", model="m",
+        model_api_key_env="MY_KEY",
+    )  # fmt: skip
+
+    async with serving(options, files):
+        (line,) = [one for one in command_lines() if b"tasks.demo" in one]
+
+    assert b"\0--model-api-key-env\0MY_KEY\0" in line
+    assert b"planted" not in line
 
 
 # Gym.
 
 
 async def test_gym_is_started_with_its_flags_and_waited_for(
-    gym: Callable[..., str], log: Path, tmp_path: Path
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(
         gym_config=("a.yaml", "b.yaml"), gym_command=gym(),
+        gym_environment=("math",), gym_resources_server=("mcqa",), gym_benchmark=("b",),
+        gym_model_type="openai_model", gym_agent_type="simple_agent",
         model_url="http://127.0.0.1:8000/v1", model="llama", gym_overrides=("+a=1",),
     )  # fmt: skip
 
-    async with serving(options, log) as url:
+    async with serving(options, files) as url:
         assert is_up(url)
 
-    assert arguments_in(tmp_path) == [
-        "env", "start", "--config", "a.yaml", "--config", "b.yaml",
+    given = arguments_in(tmp_path)
+    private = next(one[14:] for one in given if one.startswith("hydra.run.dir="))
+    assert given == [
+        "env", "start", "--config", f"{private}/defaults.yaml",
+        "--config", "a.yaml", "--config", "b.yaml",
+        "--environment", "math", "--resources-server", "mcqa", "--benchmark", "b",
+        "--model-type", "openai_model", "--agent-type", "simple_agent",
         "--model-url", "http://127.0.0.1:8000/v1", "--model", "llama",
-        f"++head_server.port={url.rpartition(':')[2]}", "+a=1",
+        f"++head_server.port={url.rpartition(':')[2]}",
+        f"++nemo_gym_log_dir={private}/logs", f"hydra.run.dir={private}",
+        "hydra.output_subdir=null", "+a=1",
     ]  # fmt: skip
+    assert await asyncio.to_thread(Path(private).exists) is False
 
 
 async def test_gym_is_interrupted_at_the_end_and_nothing_of_it_is_left(
-    gym: Callable[..., str], log: Path, tmp_path: Path
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
 
-    async with serving(options, log) as url:
+    async with serving(options, files) as url:
         assert running_of(tmp_path) == [True, True]
 
     assert not is_up(url)
     assert running_of(tmp_path) == [False, False]
-    assert text(log) == "gym is starting\ngym was interrupted\n"
+    assert text(files.server_log) == "gym is starting\ngym was interrupted\n"
 
 
 async def test_a_gym_that_ends_shows_the_end_of_its_log(
-    gym: Callable[..., str], log: Path
+    gym: Callable[..., str], files: RunFiles
 ) -> None:
     command = gym("print('no such config'); sys.exit(1)")
     options = ServerOptions(gym_config=("a.yaml",), gym_command=command)
 
     with pytest.raises(ServersNotReadyError) as caught:
-        async with serving(options, log):
+        async with serving(options, files):
             pass
 
     assert str(caught.value) == (
-        f"`fake-gym env start` ended with exit code 1; the end of {log}:\n"
+        f"`fake-gym env start` ended with exit code 1; the end of {files.server_log}:\n"
         "gym is starting\nno such config"
     )
 
 
-async def test_a_gym_that_is_not_there_is_named(log: Path) -> None:
-    options = ServerOptions(gym_config=("a.yaml",), gym_command="no-such-gym")
+async def test_a_gym_that_is_not_there_is_named_with_the_remedy(
+    files: RunFiles, tmp_path: Path
+) -> None:
+    missing = ServerOptions(gym_config=("a.yaml",), gym_command="no-such-gym")
+    empty = ServerOptions(gym_config=("a.yaml",), gym_venv=str(tmp_path))
 
-    with pytest.raises(ServersNotReadyError, match="no-such-gym cannot be run"):
-        async with serving(options, log):
+    with pytest.raises(ConfigError, match="no-such-gym cannot be run; install NeMo"):
+        check_servers(missing)
+    with pytest.raises(ConfigError, match="bin/gym cannot be run; give the folder"):
+        async with serving(empty, files):
             pass
 
 
+async def test_gym_of_a_virtual_environment_finds_its_neighbours_first(
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
+) -> None:
+    gym("(folder / 'path').write_text(os.environ['PATH'])")
+    (tmp_path / "bin" / "fake-gym").rename(tmp_path / "bin" / "gym")
+    options = ServerOptions(gym_resources_server=("mcqa",), gym_venv=str(tmp_path))
+
+    async with serving(options, files):
+        pass
+
+    assert text(tmp_path / "path").startswith(f"{tmp_path}/bin:")
+
+
+async def test_a_key_is_handed_to_gym_by_the_name_of_its_variable(
+    gym: Callable[..., str],
+    files: RunFiles,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MY_KEY", "planted-key")
+    command = gym("print('the key is', os.environ['MY_KEY'], flush=True)")
+    options = ServerOptions(
+        gym_config=("a.yaml",), gym_command=command, model_api_key_env="MY_KEY"
+    )
+
+    async with serving(options, files):
+        assert "++policy_api_key=${oc.env:MY_KEY}" in arguments_in(tmp_path)
+        assert "planted-key" not in " ".join(arguments_in(tmp_path))
+        assert files.server_log.stat().st_mode & 0o077 == 0
+
+    assert text(files.server_log).startswith("gym is starting\nthe key is [redacted]\n")
+
+
+def test_a_variable_that_is_not_set_is_named(
+    gym: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MY_KEY", raising=False)
+    options = ServerOptions(
+        gym_config=("a.yaml",), gym_command=gym(), model_api_key_env="MY_KEY"
+    )
+
+    with pytest.raises(ConfigError, match="environment variable MY_KEY is not set"):
+        check_servers(options)
+
+
+def test_a_given_port_that_is_taken_is_named_with_its_holder(
+    gym: Callable[..., str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = ServerOptions(
+            gym_config=("a.yaml",), gym_command=gym(),
+            gym_overrides=(f"++head_server.port={port}",),
+        )  # fmt: skip
+
+        with pytest.raises(ConfigError, match=f"{port} is taken by pid {os.getpid()} "):
+            check_servers(options)
+
+
+async def test_a_given_port_is_where_gym_is_looked_for(
+    gym: Callable[..., str], files: RunFiles
+) -> None:
+    port = free_port()
+    options = ServerOptions(
+        gym_config=("a.yaml",), gym_command=gym(),
+        gym_overrides=(f"++head_server.port={port}",),
+    )  # fmt: skip
+
+    async with serving(options, files) as url:
+        assert url == f"http://127.0.0.1:{port}"
+
+
+async def test_the_log_of_the_server_that_failed_is_shown(
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
+) -> None:
+    command = gym(
+        "(logs,) = [a[19:] for a in sys.argv if a.startswith('++nemo_gym_log_dir=')]\n"
+        "pathlib.Path(logs, 'math.log').write_text('no module named sums\\n')\n"
+        "print('RuntimeError: Process `math` finished unexpectedly!'); sys.exit(1)"
+    )
+    options = ServerOptions(gym_config=("a.yaml",), gym_command=command)
+
+    with pytest.raises(ServersNotReadyError) as caught:
+        async with serving(options, files):
+            pass
+
+    log = tmp_path / "r_server_logs" / "math.log"
+    assert str(caught.value) == (
+        "server math failed, and `fake-gym env start` ended with exit code 1; the end"
+        f" of {log}:\nno module named sums"
+    )
+    assert running_of(tmp_path) == [False, False]
+
+
+async def test_a_gym_that_ends_during_the_run_asks_it_to_stop(
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
+) -> None:
+    options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
+    causes: list[Cause] = []
+    came = asyncio.Event()
+
+    def stop(cause: Cause) -> None:
+        causes.append(cause)
+        came.set()
+
+    async with serving(options, files):
+        os.kill(int(text(tmp_path / "pids").split()[0]), signal.SIGKILL)
+        with on_stop(stop):
+            await asyncio.wait_for(came.wait(), 5)
+        with on_stop(stop):  # what begins later hears of it too
+            assert len(causes) == 2
+    with on_stop(stop):
+        assert len(causes) == 2
+
+    assert causes[0].is_failure
+    assert causes[0].reason == (
+        "`fake-gym env start` ended with exit code 137 during the run; see"
+        f" {files.server_log}. What is left is still owed"
+    )
+
+
+async def test_two_gyms_at_once_work_and_share_nothing(
+    gym: Callable[..., str], tmp_path: Path
+) -> None:
+    options = ServerOptions(
+        gym_config=("a.yaml",),
+        gym_command=gym("print(os.environ['RAY_TMPDIR'], flush=True)"),
+    )
+    one, other = RunFiles(tmp_path / "one.jsonl"), RunFiles(tmp_path / "other.jsonl")
+
+    async with serving(options, one) as first, serving(options, other) as second:
+        assert is_up(first)
+        assert is_up(second)
+
+    folders = {text(files.server_log).splitlines()[1] for files in (one, other)}
+    assert len(folders) == 2
+
+
 async def test_a_gym_that_never_comes_up_is_stopped_and_shows_its_log(
-    gym: Callable[..., str], log: Path, tmp_path: Path
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(
         gym_config=("a.yaml",), gym_command=gym("signal.pause()"), start_timeout=0.5
@@ -308,7 +411,7 @@ async def test_a_gym_that_never_comes_up_is_stopped_and_shows_its_log(
     with pytest.raises(
         ServersNotReadyError, match=r"not ready within 0\.5 s"
     ) as caught:
-        async with serving(options, log):
+        async with serving(options, files):
             pass
 
     assert "gym is starting" in str(caught.value)
@@ -316,12 +419,12 @@ async def test_a_gym_that_never_comes_up_is_stopped_and_shows_its_log(
 
 
 async def test_gym_is_gone_after_an_exception_of_ours(
-    gym: Callable[..., str], log: Path, tmp_path: Path
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
 
     with pytest.raises(RuntimeError, match="ours"):
-        async with serving(options, log):
+        async with serving(options, files):
             raise RuntimeError("ours")
 
     assert running_of(tmp_path) == [False, False]

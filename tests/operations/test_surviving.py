@@ -259,3 +259,16 @@ def test_any_history_of_cuts_and_faults_ends_in_the_plan(
     command(*collect(output, servers.base_url, "--retry-given-up"))
 
     assert keys(output) == planned(output)
+
+
+def test_a_server_may_say_anything(
+    output: Path, servers: httpx.Client, command: Run
+) -> None:
+    said = '{"_ng_failure_class": "[/judge]", "_ng_failure_message": "[bold]x[/"}'
+    turn(servers, raw_reply_match="capital of Australia", raw_reply=said)
+
+    done = command(*collect(output, servers.base_url))
+
+    assert done.returncode == 3, done.stderr
+    assert "[/judge]" in done.stderr
+    assert len(keys(output)) == 69
