@@ -15,7 +15,7 @@ from flows.terminal import Live, complain, err, show_summary
 from tasks.adapters.child_server import leftovers_stopped
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import CollectOptions, PlanOptions, ServerOptions
-from tasks.operations.materializing import check_input
+from tasks.operations.materializing import check_input, refuse_change
 from tasks.operations.serving import check_servers
 from tasks.operations.watching import watcher
 
@@ -41,7 +41,8 @@ def run(
         params: What to profile.
     """
     files = RunFiles(params.output)
-    check_input(params.input_path, params.plan)  # before Prefect takes its seconds
+    # Before Prefect takes its seconds, and servers their minutes.
+    refuse_change(check_input(params.input_path, params.plan), files)
     if not files.rollouts.exists():  # else there may be nothing to start servers for
         check_servers(params.servers)
     return _run_flow(params)

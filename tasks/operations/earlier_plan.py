@@ -129,7 +129,12 @@ def plan_changed(
     if growth.first_changed is not None:
         where = shown_keys([growth.first_changed])
         old, new = _both_rows(files, lines, growth.first_changed)
-        changes += [f"{change}  (first at {where})" for change in differences(old, new)]
+        told = set(changes)  # a setting's own name says more than a row's
+        changes += [
+            f"{change}  (first at {where})"
+            for change in differences(old, new)
+            if change not in told
+        ]
     if growth.num_lost:
         changes.append(f"{growth.num_lost} planned rollouts would be dropped")
     listed = "\n".join(f"  {change}" for change in changes[:_SHOWN_CHANGES])

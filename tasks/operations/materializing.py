@@ -205,6 +205,24 @@ def materialize(
     )
 
 
+def refuse_change(checked: CheckedInput, files: RunFiles) -> None:
+    """Refuse a plan that would change what was collected, before anything starts.
+
+    A row whose agent only the servers can name is left to `materialize`.
+
+    Raises:
+        PlanChangedError: the output holds another plan; nothing was touched.
+    """
+    if not is_collected(files) or any(t.lacks_agent for t in checked.plan.tasks):
+        return
+    growth = Growth(read_earlier_plan(files))
+    lines = _PlanLines(checked, {}, growth.earlier, is_collected=True)
+    for key, text in lines:
+        growth.see(key, text)
+    if growth.is_change:
+        raise plan_changed(files, growth, lines, manifest(checked)["settings"])
+
+
 def is_planned(checked: CheckedInput, files: RunFiles) -> bool:
     """Say whether the plan on disk is the one that the input would give.
 
