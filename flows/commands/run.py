@@ -88,6 +88,10 @@ def _unused(output: Path) -> Path:
 def _run_flow(params: RewardProfilingParams) -> int:
     for name, value in _PREFECT_DEFAULTS.items():
         os.environ.setdefault(name, value)
+    for name in ("NO_PROXY", "no_proxy"):
+        # A proxy of the network does not know this machine's own addresses.
+        hosts = [host for host in os.environ.get(name, "").split(",") if host]
+        os.environ[name] = ",".join(dict.fromkeys([*hosts, "127.0.0.1", "localhost"]))
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
     if "PREFECT_API_URL" not in os.environ:
         err.print("starting Prefect's temporary server …", style="dim")

@@ -17,6 +17,7 @@ No reply's cookies reach the client, so that every request stands alone.
 import asyncio
 import io
 import resource
+import zlib
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -28,6 +29,9 @@ KEEPALIVE_SECONDS = 4.0
 """Below uvicorn's 5 s, so that we close an idle connection before the server does."""
 
 MAX_REPLY_BYTES = 256 * 1024 * 1024
+_INFLATED = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+_ENCODED = {name.encode() for name in _INFLATED}
+"""Values of Content-Encoding that are undone here, and not passed on."""
 _CHUNK_BYTES = 1 << 18
 _OPEN_FILES = 1 << 17
 _NOT_PASSED = {b"set-cookie", b"set-cookie2"}
@@ -94,12 +98,16 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                     skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
                 )
             async with reply:
-                body = await self._read(reply)
+                body = self._decoded(await self._read(reply), reply, request)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _as_httpx(error, request) from error
         return httpx.Response(
             reply.status,
-            headers=[h for h in reply.raw_headers if h[0].lower() not in _NOT_PASSED],
+            headers=[
+                (name, value)
+                for name, value in reply.raw_headers
+                if name.lower() not in _NOT_PASSED and value.lower() not in _ENCODED
+            ],
             content=body,
             extensions={"reason_phrase": _ascii(reply.reason)},
         )
@@ -119,6 +127,23 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 raise ReplyTooLargeError(f"the reply has over {bound} bytes")
             chunks.append(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def _decoded(
+        self, body: bytes, reply: aiohttp.ClientResponse, request: httpx.Request
+    ) -> bytes:
+        """Undo gzip and deflate within the bound: a small body may hold a huge one."""
+        encoding = reply.headers.get("Content-Encoding", "identity").lower()
+        if encoding not in _INFLATED or not body:
+            return body
+        inflater = zlib.decompressobj(_INFLATED[encoding])
+        try:
+            content = inflater.decompress(body, self._max_reply_bytes + 1)
+        except zlib.error as error:
+            raise httpx.DecodingError(str(error), request=request) from error
+        if len(content) > self._max_reply_bytes:
+            said = f"the reply holds over {self._max_reply_bytes} bytes"
+            raise ReplyTooLargeError(said, request=request)
+        return content
 
     async def aclose(self) -> None:
         """Close the session and its connections."""

@@ -4,6 +4,7 @@ Source: `gym-contract.md` §3.1 and §3.2. Names are checked for the whole plan 
 the first request, and every fault is in one message.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,6 +14,8 @@ from tasks.core import wire
 from tasks.core.errors import DatasetError, ServersNotReadyError
 
 _RESOURCES = wire.RESOURCES_SERVERS
+_LAST_PORT = 65_535
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.%]+")
 _DEFAULT_HOST = "127.0.0.1"
 
 
@@ -38,10 +41,11 @@ class _Instance:
 
     @property
     def url(self) -> str | None:
-        """Base URL; None when the port is missing, or is not a number."""
+        """Base URL; None when host or port cannot be those of a server."""
         host = str(self.fields.get("host") or _DEFAULT_HOST)
         port = str(self.fields.get("port"))
-        if not (port.isascii() and port.isdigit()) or "$" in host:
+        is_port = port.isascii() and port.isdigit() and 0 < int(port) <= _LAST_PORT
+        if not is_port or not _HOST.fullmatch(host):
             return None
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

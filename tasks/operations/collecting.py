@@ -14,7 +14,8 @@ from tasks.adapters.journal import Journal
 from tasks.adapters.plan_lines import PlannedRollout
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
-from tasks.core.errors import ConfigError
+from tasks.core.errors import ConfigError, DuplicateRolloutError
+from tasks.core.keyset import KeySet
 from tasks.core.ledger import Ledger
 from tasks.core.models import CollectOptions, ShardSummary
 from tasks.core.progress import AgentProgress, Progress
@@ -87,6 +88,7 @@ def open_shard(
     Raises:
         ConfigError: there is no plan.
         RecordError: the plan has a row that cannot be read, or names no agent.
+        DuplicateRolloutError: two rows plan one rollout.
     """
     if not files.materialized_inputs.exists():
         raise ConfigError(
@@ -96,7 +98,12 @@ def open_shard(
     own = files.shard(index, count)
     shard = OpenShard(files, own, index, count, ledger)
     shard.damaged = read_parts(files, ledger, own)
+    keys = KeySet()
     for planned in shard_rollouts(files.materialized_inputs, index, count):
+        if not keys.add(planned.key):
+            raise DuplicateRolloutError(
+                f"{files.materialized_inputs} plans {planned.name} twice"
+            )
         _count(shard, planned)
     return shard
 

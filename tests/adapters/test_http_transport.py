@@ -550,3 +550,12 @@ def test_an_error_of_the_system_may_have_come_after_the_work(
     fault = fault_for(kind("x"), httpx.Request("GET", "http://h/"))
 
     assert kind_of(fault) is httpx.ReadError
+
+
+async def test_a_small_body_that_holds_a_huge_one_is_bounded() -> None:
+    bomb = gzip.compress(bytes(100 * BOUND))
+
+    fault = await fault_of(answers(sized(bomb, b"Content-Encoding: gzip")))
+
+    assert len(bomb) < BOUND
+    assert kind_of(fault) is ReplyTooLargeError

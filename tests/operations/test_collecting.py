@@ -14,7 +14,7 @@ import pytest
 
 from flows.parameters import EMBEDDED_TASKS
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.errors import RecordError
+from tasks.core.errors import DuplicateRolloutError, RecordError
 from tasks.core.models import CollectOptions, PlanOptions, ProfileOptions, ShardSummary
 from tasks.core.progress import Progress
 from tasks.operations.collecting import (
@@ -445,3 +445,15 @@ def test_a_deadline_shows_the_last_answer(
     assert failure["_ng_failure_type"] == "RolloutTimeout"
     assert "the judge is down" in failure["_ng_failure_message"]
     assert failure["_ng_failure_http_status"] == 503
+
+
+def test_a_plan_that_names_a_rollout_twice_is_refused(
+    files: RunFiles, servers: httpx.Client
+) -> None:
+    lines = files.materialized_inputs.read_bytes().splitlines(keepends=True)
+    files.materialized_inputs.write_bytes(b"".join([*lines, lines[0]]))
+
+    with pytest.raises(DuplicateRolloutError, match="task 0 repeat 0 twice"):
+        collect(files, servers)
+
+    assert asked(servers) == {}
