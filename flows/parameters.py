@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from pydantic import Field, model_validator
 
 import tasks
-from tasks.core.models import (
+from tasks.core.options import (
     AggregateOptions,
     CollectOptions,
     Frozen,

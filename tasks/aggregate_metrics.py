@@ -7,7 +7,8 @@ from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import GymError, ServersNotReadyError
-from tasks.core.models import AggregateOptions, AggregateSummary, ReadyServers
+from tasks.core.models import AggregateSummary, ReadyServers
+from tasks.core.options import AggregateOptions
 from tasks.core.reporting import zeros
 from tasks.operations.aggregating import aggregate
 from tasks.operations.collecting import read_servers

@@ -6,7 +6,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import CollectOptions, ReadyServers, ShardSummary
+from tasks.core.models import ReadyServers, ShardSummary
+from tasks.core.options import CollectOptions
 from tasks.operations import collecting
 from tasks.run_page import progress_observer, tell
 

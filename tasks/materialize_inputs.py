@@ -8,7 +8,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import PlanOptions, PlanSummary, ReadyServers
+from tasks.core.models import PlanSummary, ReadyServers
+from tasks.core.options import PlanOptions
 from tasks.core.reporting import planned
 from tasks.operations.collecting import read_servers
 from tasks.operations.materializing import check_input, materialize

@@ -7,7 +7,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import ProfileOptions, RunSummary, ShardSummary
+from tasks.core.models import RunSummary, ShardSummary
+from tasks.core.options import ProfileOptions
 from tasks.core.summary import with_stops
 from tasks.operations.profiling_run import profile_output
 from tasks.operations.watching import watcher

@@ -12,12 +12,8 @@ from flows.terminal import STOPPED, Live, complain, err, out, warn
 from tasks.adapters.output_lock import collection_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ConfigError
-from tasks.core.models import (
-    AggregateOptions,
-    AggregateSummary,
-    CollectOptions,
-    ShardSummary,
-)
+from tasks.core.models import AggregateSummary, ShardSummary
+from tasks.core.options import AggregateOptions, CollectOptions
 from tasks.core.reporting import slowest_rollouts, zeros
 from tasks.operations.aggregating import aggregate as aggregate_output
 from tasks.operations.collecting import collect_shard, nothing_owed, open_shard

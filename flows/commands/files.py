@@ -10,7 +10,7 @@ from flows.inspection import show_output
 from flows.terminal import out, show_summary, warn
 from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import PlanOptions, ProfileOptions
+from tasks.core.options import PlanOptions, ProfileOptions
 from tasks.core.reporting import planned
 from tasks.operations.ledgers import count_collected
 from tasks.operations.materializing import check_input

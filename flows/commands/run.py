@@ -14,7 +14,7 @@ from flows.parameters import RewardProfilingParams
 from flows.terminal import Live, complain, err, show_summary
 from tasks.adapters.child_server import leftovers_stopped
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import CollectOptions, PlanOptions, ServerOptions
+from tasks.core.options import CollectOptions, PlanOptions, ServerOptions
 from tasks.operations.materializing import check_input, refuse_change
 from tasks.operations.serving import check_servers
 from tasks.operations.watching import watcher

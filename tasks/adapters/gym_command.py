@@ -18,7 +18,7 @@ import yaml
 
 from tasks.adapters.redaction import learn, learn_configuration
 from tasks.core.errors import ConfigError
-from tasks.core.models import ServerOptions
+from tasks.core.options import ServerOptions
 
 _HEAD_PORT = re.compile(r"\+{0,2}head_server\.port=(\d+)")
 _ENDED = re.compile(r"Process `([^`\n]+)` finished unexpectedly!")

@@ -16,7 +16,7 @@ import orjson
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import OutputLockedError
-from tasks.core.models import CollectOptions
+from tasks.core.options import CollectOptions
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 from tasks.core import wire
 from tasks.core.errors import DatasetError, RecordError
-from tasks.core.models import PlanOptions
+from tasks.core.options import PlanOptions
 from tasks.core.records import taskset_of
 from tasks.core.task_rows import (
     DEFAULT,

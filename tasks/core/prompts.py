@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import field_validator
 
 from tasks.core.errors import RecordError
-from tasks.core.models import Frozen
+from tasks.core.options import Frozen
 
 _HEAD = re.compile(r"[^.\[]*")
 _MEMBER = re.compile(r"\[([^\]]+)\]")

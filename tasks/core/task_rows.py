@@ -10,7 +10,7 @@ from typing import Any
 
 from tasks.core import wire
 from tasks.core.errors import RecordError
-from tasks.core.models import JsonObject, PlanOptions
+from tasks.core.options import JsonObject, PlanOptions
 from tasks.core.prompts import PromptTemplate
 from tasks.core.records import agent_name, taskset_of
 

@@ -23,7 +23,8 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.errors import GymError
 from tasks.core.imputation import failure_as_zero, fill_task_fields, missing_as_zero
-from tasks.core.models import AggregateOptions, AggregateSummary
+from tasks.core.models import AggregateSummary
+from tasks.core.options import AggregateOptions
 from tasks.core.records import RolloutKey, agent_name, rollout_key
 from tasks.core.routing import Servers
 

@@ -17,7 +17,8 @@ from tasks.core import wire
 from tasks.core.errors import ConfigError, DuplicateRolloutError
 from tasks.core.keyset import KeySet
 from tasks.core.ledger import Ledger
-from tasks.core.models import CollectOptions, ShardSummary
+from tasks.core.models import ShardSummary
+from tasks.core.options import CollectOptions
 from tasks.core.progress import AgentProgress, Progress
 from tasks.core.routing import Servers
 from tasks.operations.dispatching import Dispatcher, owed_in_order, shard_rollouts

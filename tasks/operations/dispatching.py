@@ -17,7 +17,7 @@ from tasks.adapters.plan_lines import (
 )
 from tasks.adapters.timings import seconds_by_task
 from tasks.core.ledger import Ledger
-from tasks.core.models import Dispatch
+from tasks.core.options import Dispatch
 from tasks.core.sharding import is_in_shard
 
 

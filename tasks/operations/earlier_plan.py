@@ -18,7 +18,7 @@ from tasks.core import wire
 from tasks.core.changes import differences
 from tasks.core.completeness import shown_keys
 from tasks.core.errors import PlanChangedError, RecordError
-from tasks.core.models import PlanOptions
+from tasks.core.options import PlanOptions
 from tasks.core.planning import PlannedKey
 from tasks.core.records import RolloutKey, agent_name, rollout_key
 

@@ -29,7 +29,8 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.adapters.skill_folder import read_skills
 from tasks.core import wire
 from tasks.core.errors import ConfigError, RecordError
-from tasks.core.models import PlanOptions, PlanSummary
+from tasks.core.models import PlanSummary
+from tasks.core.options import PlanOptions
 from tasks.core.planning import Plan, Planner
 from tasks.core.records import RolloutKey
 from tasks.core.task_rows import (

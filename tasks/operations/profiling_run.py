@@ -25,7 +25,8 @@ from tasks.adapters.jsonl import (
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.errors import DuplicateRolloutError
-from tasks.core.models import ProfileOptions, RunSummary
+from tasks.core.models import RunSummary
+from tasks.core.options import ProfileOptions
 from tasks.core.profiling import Profile, profile_rewards
 from tasks.core.records import (
     PlannedRow,

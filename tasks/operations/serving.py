@@ -26,7 +26,7 @@ from tasks.adapters.gym_command import (
 from tasks.adapters.redaction import redact, scrub
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ServersNotReadyError
-from tasks.core.models import ServerOptions
+from tasks.core.options import ServerOptions
 from tasks.core.starting import ObserveServers
 from tasks.operations.readiness import Waiting, unseen
 from tasks.operations.stopping import may_ask_to_stop

@@ -1,7 +1,7 @@
 """Whether a run has nothing to do: the same plan, and none of it owed."""
 
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import CollectOptions
+from tasks.core.options import CollectOptions
 from tasks.operations.dispatching import shard_rollouts
 from tasks.operations.ledgers import read_ledger
 from tasks.operations.materializing import CheckedInput, is_planned

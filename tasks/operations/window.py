@@ -23,7 +23,7 @@ from tasks.core import wire
 from tasks.core.backoff import backoff_seconds
 from tasks.core.budgets import FailureBudget, Streak, drain_margin, signature_of
 from tasks.core.errors import GymError, GymUnavailableError, ReplyLostError
-from tasks.core.models import CollectOptions
+from tasks.core.options import CollectOptions
 from tasks.core.progress import Progress
 from tasks.core.replies import (
     Fate,

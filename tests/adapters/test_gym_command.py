@@ -16,7 +16,7 @@ from tasks.adapters.gym_command import (
     server_log,
 )
 from tasks.core.errors import ConfigError
-from tasks.core.models import ServerOptions
+from tasks.core.options import ServerOptions
 
 
 @pytest.fixture

@@ -8,7 +8,12 @@ import pytest
 
 from flows import cli
 from flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
-from tasks.core.models import CollectOptions, PlanOptions, ProfileOptions, ServerOptions
+from tasks.core.options import (
+    CollectOptions,
+    PlanOptions,
+    ProfileOptions,
+    ServerOptions,
+)
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

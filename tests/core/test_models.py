@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tasks.core.models import PlanOptions
+from tasks.core.options import PlanOptions
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.core.errors import DatasetError, RecordError
-from tasks.core.models import PlanOptions
+from tasks.core.options import PlanOptions
 from tasks.core.planning import Plan, Planner
 from tasks.core.task_rows import materialized_row, seeded_metadata
 

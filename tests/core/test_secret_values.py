@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tasks.core.models import ServerOptions
+from tasks.core.options import ServerOptions
 from tasks.core.secret_values import (
     REDACTED,
     Redactor,

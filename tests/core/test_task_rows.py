@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from tasks.core.errors import DatasetError
-from tasks.core.models import PlanOptions
+from tasks.core.options import PlanOptions
 from tasks.core.planning import Plan, Planner
 from tasks.core.prompts import PromptTemplate
 from tasks.core.records import taskset_of

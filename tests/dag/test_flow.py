@@ -19,7 +19,7 @@ from prefect.context import FlowRunContext
 
 from flows.parameters import RewardProfilingParams
 from flows.reward_profiling import reward_profiling
-from tasks.core.models import CollectOptions, PlanOptions, ServerOptions
+from tasks.core.options import CollectOptions, PlanOptions, ServerOptions
 
 Found = Callable[..., list[dict[str, object]]]
 

@@ -15,7 +15,8 @@ import pytest
 from flows.parameters import EMBEDDED_TASKS
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import DuplicateRolloutError, RecordError
-from tasks.core.models import CollectOptions, PlanOptions, ProfileOptions, ShardSummary
+from tasks.core.models import ShardSummary
+from tasks.core.options import CollectOptions, PlanOptions, ProfileOptions
 from tasks.core.progress import Progress
 from tasks.operations.collecting import (
     collect_shard,

@@ -13,7 +13,8 @@ from aiohttp import web
 from flows.parameters import EMBEDDED_TASKS
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import DatasetError
-from tasks.core.models import CollectOptions, PlanOptions, ProfileOptions, ShardSummary
+from tasks.core.models import ShardSummary
+from tasks.core.options import CollectOptions, PlanOptions, ProfileOptions
 from tasks.core.routing import Servers
 from tasks.operations.aggregating import aggregate
 from tasks.operations.collecting import collect_shard, open_shard, read_servers

@@ -9,7 +9,8 @@ import pytest
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ConfigError, DatasetError, PlanChangedError
-from tasks.core.models import PlanOptions, PlanSummary
+from tasks.core.models import PlanSummary
+from tasks.core.options import PlanOptions
 from tasks.operations.materializing import check_input, checked_output, materialize
 
 BOM = b"\xef\xbb\xbf"

@@ -7,7 +7,7 @@ import pytest
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import PlanChangedError
-from tasks.core.models import PlanOptions
+from tasks.core.options import PlanOptions
 from tasks.core.routing import Servers
 from tasks.operations.materializing import check_input, materialize
 from tasks.operations.policy_model import (

@@ -15,7 +15,7 @@ from aiohttp import web
 from tasks.adapters.child_server import free_port
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ConfigError, ServersNotReadyError
-from tasks.core.models import ServerOptions
+from tasks.core.options import ServerOptions
 from tasks.operations.readiness import wait_until_ready
 from tasks.operations.serving import check_servers, serving
 from tasks.operations.stopping import Cause, on_stop
