@@ -47,7 +47,12 @@ from tasks.operations.earlier_plan import (
     plan_changed,
     read_earlier_plan,
 )
-from tasks.operations.policy_model import POLICY_MODEL, known_model
+from tasks.operations.policy_model import (
+    OUTPUT,
+    POLICY_MODEL,
+    known_model,
+    refuse_other_output,
+)
 
 Resolve = Callable[[frozenset[str]], dict[str, str]]
 """From task sources, or from environment servers, to their agents."""
@@ -178,6 +183,7 @@ def materialize(
         PlanChangedError: the output holds another plan, or rollouts without a plan;
             nothing was touched.
     """
+    refuse_other_output(files)
     earlier = read_earlier_plan(files)
     lines = _PlanLines(
         checked,
@@ -196,6 +202,7 @@ def materialize(
 
     replace_file(files.materialized_inputs, write)
     made = manifest(checked) | {POLICY_MODEL: known_model(files)}
+    made[OUTPUT] = files.rollouts.name
     replace_bytes(files.run, orjson.dumps(made, option=_INDENT))
     return PlanSummary(
         path=str(files.materialized_inputs),

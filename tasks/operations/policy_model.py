@@ -10,10 +10,11 @@ import orjson
 
 from tasks.adapters.jsonl import located, open_to_read, parse_object, replace_bytes
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.errors import PlanChangedError
+from tasks.core.errors import ConfigError, PlanChangedError
 from tasks.operations.earlier_plan import is_collected
 
 POLICY_MODEL = "policy_model_name"
+OUTPUT = "output"
 _INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
@@ -40,6 +41,24 @@ def refuse_other_model(files: RunFiles, model: str | None) -> None:
             f"\n  {POLICY_MODEL}: {known} → {model}"
             "\nStart the servers with the old model to resume, or give another"
             " --output."
+        )
+
+
+def refuse_other_output(files: RunFiles) -> None:
+    """Refuse an output whose files are named like those of another one.
+
+    All files but the rollouts are named from the stem, as Gym names them: `run.v1` and
+    `run.v2` would share a plan and its failures.
+
+    Raises:
+        ConfigError: another output in the folder has these files.
+    """
+    name = _manifest(files).get(OUTPUT)
+    if isinstance(name, str) and name != files.rollouts.name:
+        raise ConfigError(
+            f"{files.run} belongs to the output {name}; {files.rollouts.name} would"
+            " share its plan and failures. Give a name with another stem, such as"
+            f" {files.rollouts.name.replace('.', '_')}.jsonl"
         )
 
 

@@ -1,12 +1,13 @@
 """One output holds the rollouts of one model."""
 
+import re
 from pathlib import Path
 
 import orjson
 import pytest
 
 from tasks.adapters.run_directory import RunFiles
-from tasks.core.errors import PlanChangedError
+from tasks.core.errors import ConfigError, PlanChangedError
 from tasks.core.options import PlanOptions
 from tasks.core.routing import Servers
 from tasks.operations.materializing import check_input, materialize
@@ -67,3 +68,12 @@ def test_the_model_is_what_the_configuration_names(
     agent: dict[str, object] = {"responses_api_agents": {"simple": {}}}
 
     assert Servers({"a": agent, "policy_model_name": given}).policy_model == known
+
+
+def test_an_output_that_shares_the_stem_of_another_is_refused(
+    files: RunFiles, tmp_path: Path
+) -> None:
+    checked = check_input(tmp_path / "in.jsonl", PlanOptions())
+
+    with pytest.raises(ConfigError, match=f"output {re.escape(files.rollouts.name)}"):
+        materialize(checked, RunFiles(tmp_path / "r.v2"))

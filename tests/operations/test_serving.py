@@ -184,7 +184,7 @@ async def test_the_models_key_is_not_on_the_environments_command_line(
     )  # fmt: skip
 
     async with serving(options, files):
-        (line,) = [one for one in command_lines() if b"tasks.demo" in one]
+        (line,) = [one for one in command_lines() if b"http://127.0.0.1:9/v1" in one]
 
     assert b"\0--model-api-key-env\0MY_KEY\0" in line
     assert b"planted" not in line
