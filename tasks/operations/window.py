@@ -195,7 +195,7 @@ class Window:
         """Run one rollout to its end and write it, or set it aside."""
         moment, clock = time.time(), time.monotonic()
         gate = self._gates[route.url]
-        tries = _Tries(retries)
+        tries = Tries(retries)
         try:
             outcome, error = await self._finish(planned, route, tries)
         except _ServerDownError:
@@ -214,7 +214,7 @@ class Window:
         )
 
     async def _finish(
-        self, planned: PlannedRollout, route: Route, tries: "_Tries"
+        self, planned: PlannedRollout, route: Route, tries: "Tries"
     ) -> tuple[Outcome, GymError | None]:
         stamps = _stamps(planned, route)
         seconds = self.options.rollout_timeout
@@ -224,16 +224,17 @@ class Window:
             judged = outcome_of_envelope if planned.is_enveloped else outcome_of_reply
             return judged(reply, stamps, redact), None
         except TimeoutError:
-            if self._gates[route.url].is_down:
-                raise _ServerDownError from None  # the server's fault, not its own
             self.progress.replies_lost += tries.is_asking
+            is_down = self._gates[route.url].is_down
+            if is_down and tries.put_off(self.options.retries):
+                raise _ServerDownError from None  # the server's fault, not its own
             error: GymError = late(route, seconds, tries.last)
         except GymError as failed:
             error = failed
         return outcome_of_error(error, stamps, redact), error
 
     async def _ask(
-        self, planned: PlannedRollout, route: Route, tries: "_Tries"
+        self, planned: PlannedRollout, route: Route, tries: "Tries"
     ) -> bytes:
         gate = self._gates[route.url]
         while True:
@@ -245,7 +246,7 @@ class Window:
                 await self._before_retry(gate, error, tries)
 
     async def _before_retry(
-        self, gate: Gate, error: GymUnavailableError, tries: "_Tries"
+        self, gate: Gate, error: GymUnavailableError, tries: "Tries"
     ) -> None:
         """Wait as long as is due before the same rollout is asked for again.
 
@@ -407,13 +408,24 @@ class Window:
 
 
 @dataclass(slots=True)
-class _Tries:
+class Tries:
     """How often a rollout was asked for again, and what the last answer was."""
 
     retries: int
     is_asking: bool = False
     """Whether a request is on its way."""
     last: GymError | None = None
+
+    def put_off(self, limit: int) -> bool:
+        """Say whether the rollout may wait for its server and be asked for once more.
+
+        One whose request was on its way may be done already: it is sent again only
+        within `limit` retries, so that with 0 it never is.
+        """
+        if self.is_asking and self.retries >= limit:
+            return False
+        self.retries += self.is_asking
+        return True
 
 
 def late(route: Route, seconds: float, last: GymError | None) -> GymUnavailableError:
