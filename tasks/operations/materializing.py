@@ -28,7 +28,7 @@ from tasks.adapters.prompt_file import read_prompt
 from tasks.adapters.run_directory import RunFiles
 from tasks.adapters.skill_folder import read_skills
 from tasks.core import wire
-from tasks.core.errors import ConfigError, RecordError
+from tasks.core.errors import RecordError
 from tasks.core.models import PlanSummary
 from tasks.core.options import PlanOptions
 from tasks.core.planning import Plan, Planner
@@ -352,14 +352,3 @@ def _settings(checked: CheckedInput) -> dict[str, Any]:
         "prompt_config": None if prompt is None else prompt.model_dump(),
         "skills": skills,
     }
-
-
-def checked_output(path: Path) -> RunFiles:
-    """Return the files of an output.
-
-    Raises:
-        ConfigError: the path cannot be an output.
-    """
-    if not path.name:
-        raise ConfigError(f"{path} names no file")
-    return RunFiles(path)

@@ -11,7 +11,7 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ConfigError, DatasetError, PlanChangedError
 from tasks.core.models import PlanSummary
 from tasks.core.options import PlanOptions
-from tasks.operations.materializing import check_input, checked_output, materialize
+from tasks.operations.materializing import check_input, materialize
 
 BOM = b"\xef\xbb\xbf"
 A = b'{"responses_create_params":{"input":"a"},"agent_ref":{"name":"x"}}'
@@ -20,7 +20,7 @@ C = b'{"responses_create_params":{"input":"c"},"agent_ref":{"name":"y"}}'
 
 
 def output(folder: Path) -> RunFiles:
-    return checked_output(folder / "out" / "rollouts.jsonl")
+    return RunFiles(folder / "out" / "rollouts.jsonl")
 
 
 def planned(folder: Path, content: bytes, **options: Any) -> PlanSummary:  # noqa: ANN401
@@ -175,7 +175,7 @@ def test_missing_input_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["", ".", "/"])
 def test_output_without_a_name_is_refused(path: str) -> None:
     with pytest.raises(ConfigError):
-        checked_output(Path(path))
+        RunFiles(Path(path))
 
 
 def test_same_command_again_changes_nothing(tmp_path: Path) -> None:
