@@ -1,8 +1,8 @@
 """One row per planned rollout, in columns: what every number about rewards is made of.
 
-The table holds no text of the rollouts, so that its size is set by rollouts × metrics.
-Rows stand in ascending key order (task, then rollout), whatever the order of the lines
-that they were read from.
+The table holds no text of the rollouts, so that its size is set by rollouts
+times metrics. Rows stand in ascending key order (task, then rollout), whatever the
+order of the lines that they were read from.
 """
 
 from array import array
