@@ -7,9 +7,11 @@ order of the lines that they were read from.
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import ne
 from typing import Any
+
+import msgspec
 
 
 class RolloutStatus(IntEnum):
@@ -33,42 +35,41 @@ UNKNOWN = 2
 """The three values of a flag: a byte each."""
 
 
-@dataclass(slots=True)
-class RolloutTable:
+class RolloutTable(msgspec.Struct):
     """Every planned rollout of a run; all columns have one entry per row."""
 
-    tasks: list[Any] = field(default_factory=list)
+    tasks: list[Any] = msgspec.field(default_factory=list)
     """Distinct task indices (ints or text), ascending."""
-    agents: list[str] = field(default_factory=list)
+    agents: list[str] = msgspec.field(default_factory=list)
     """Distinct names of agents, ascending."""
 
-    task: array[int] = field(default_factory=lambda: array("q"))
+    task: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     """Position of the row's task in `tasks`; never falls from row to row."""
-    rollout: list[Any] = field(default_factory=list)
+    rollout: list[Any] = msgspec.field(default_factory=list)
     """Rollout index, as it stands in the file."""
-    agent: array[int] = field(default_factory=lambda: array("q"))
+    agent: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     """Position of the row's agent in `agents`."""
-    status: bytearray = field(default_factory=bytearray)
+    status: bytearray = msgspec.field(default_factory=bytearray)
     """A `RolloutStatus` each."""
-    reward: array[float] = field(default_factory=lambda: array("d"))
+    reward: "array[float]" = msgspec.field(default_factory=lambda: array("d"))
     """Reward of a scored row; NaN in every other row."""
-    output_tokens: array[float] = field(default_factory=lambda: array("d"))
+    output_tokens: "array[float]" = msgspec.field(default_factory=lambda: array("d"))
     """`response.usage.output_tokens`; NaN where unknown."""
-    truncated: bytearray = field(default_factory=bytearray)
+    truncated: bytearray = msgspec.field(default_factory=bytearray)
     """Whether the reply was cut off (`response.incomplete_details`, `status`)."""
-    empty: bytearray = field(default_factory=bytearray)
+    empty: bytearray = msgspec.field(default_factory=bytearray)
     """Whether the reply holds neither text nor a call of a tool."""
-    answer: array[int] = field(default_factory=lambda: array("q"))
+    answer: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     """64-bit digest of the reply's text and calls; 0 where unknown. Equal answers have
     equal digests, within a run and between runs."""
-    attempts: array[int] = field(default_factory=lambda: array("q"))
+    attempts: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     """Recorded failures of the rollout, whether it was collected in the end or not."""
-    metrics: dict[str, "array[float]"] = field(default_factory=dict)
+    metrics: dict[str, "array[float]"] = msgspec.field(default_factory=dict)
     """Every numeric column of the records but the reward, usage included, in Gym's
     column order; NaN where a record has none."""
-    components: dict[str, "array[float]"] = field(default_factory=dict)
+    components: dict[str, "array[float]"] = msgspec.field(default_factory=dict)
     """The numbers of `reward_components`, by name; NaN where a record has none."""
-    failure_class: dict[int, str] = field(default_factory=dict)
+    failure_class: dict[int, str] = msgspec.field(default_factory=dict)
     """Class of the last recorded failure, by row."""
 
     def __len__(self) -> int:
@@ -78,7 +79,9 @@ class RolloutTable:
     def spans(self) -> Iterator[tuple[int, int]]:
         """Yield each task's rows as (start, stop), in order of task."""
         start = 0
-        for row in range(1, len(self) + 1):
-            if row == len(self) or self.task[row] != self.task[start]:
-                yield start, row
-                start = row
+        for stop, is_new in enumerate(map(ne, self.task, self.task[1:]), 1):
+            if is_new:
+                yield start, stop
+                start = stop
+        if start < len(self):
+            yield start, len(self)

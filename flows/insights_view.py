@@ -1,0 +1,55 @@
+"""What a terminal shows of the insights: headline numbers, then the findings."""
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from tasks.adapters.insights_file import read_insights_head
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.insight_words import in_words
+from tasks.core.insights import Finding, Insights
+from tasks.core.models import RunSummary
+
+_STYLES = {"critical": "bold red", "warning": "yellow", "note": "cyan"}
+_LABEL = 15
+_SHOWN = 12
+
+
+def show_insights(summary: RunSummary, out: Console) -> None:
+    """Print what a summary's rewards say, where its insights were written."""
+    files = RunFiles(Path(summary.output))
+    if str(files.insights) in summary.files:
+        show_head(read_insights_head(files.insights), out)
+
+
+def show_head(insights: Insights, out: Console) -> None:
+    """Print headline numbers and findings, wrapped to the terminal's width."""
+    for name, sentence in in_words(insights):
+        _print(out, Text(f" {name}".ljust(_LABEL), style="bold"), sentence)
+    out.print()
+    _show_findings(insights.findings, out)
+
+
+def _show_findings(findings: Sequence[Finding], out: Console) -> None:
+    for finding in findings[:_SHOWN]:
+        whose = f"{finding.agent}: " if finding.agent else ""
+        label = Text(f" {finding.severity}".ljust(_LABEL))
+        label.stylize(_STYLES[finding.severity])
+        _print(out, label, f"{whose}{finding.sentence}")
+        _print(out, Text(" " * _LABEL), finding.remedy, style="dim")
+    if len(findings) > _SHOWN:
+        more = f" … and {len(findings) - _SHOWN} more in the insights file"
+        out.print(Text(more, style="dim"))
+    if findings:
+        out.print()
+
+
+def _print(out: Console, label: Text, sentence: str, style: str = "") -> None:
+    width = max(out.width - _LABEL, 20)
+    lines = textwrap.wrap(sentence, width, break_on_hyphens=False) or [""]
+    for index, line in enumerate(lines):
+        start = label if index == 0 else Text(" " * _LABEL)
+        out.print(start.copy().append(Text(line, style=style or "default")))

@@ -1,0 +1,101 @@
+"""Insights: plan, records and failures of an output become what its rewards say."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from tasks.adapters.extracts import read_answers, read_labels, read_timings
+from tasks.adapters.insights_file import replace_insights
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.completion_curve import completion_curve
+from tasks.core.deriving import Derivation
+from tasks.core.insights import Insights, TaskInsight
+from tasks.core.models import RunSummary
+from tasks.core.options import ProfileOptions
+from tasks.core.rollout_table import RolloutTable
+from tasks.operations.policy_model import known_model
+from tasks.operations.rollout_columns import read_rollout_table
+
+
+def write_insights(
+    files: RunFiles,
+    options: ProfileOptions,
+    *,
+    inputs: Path | None = None,
+    rollouts: Sequence[Path] = (),
+) -> Insights:
+    """Write `<stem>_insights.json` and return all of it but its tasks.
+
+    `inputs` is the plan and `rollouts` the files of records, where they are not the
+    output's own.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        RecordError: a line is none of the run's; names file and line.
+    """
+    plan = inputs or files.materialized_inputs
+    records = rollouts or [files.rollouts]
+    table = read_rollout_table(files, inputs=plan, rollouts=records)
+    answers = None
+    if options.answer_field is not None:
+        answers = _answers(table, records, options.answer_field)
+    derivation = Derivation(table, options, answers)
+    head = derivation.head.model_copy(
+        update={
+            "made_by": f"gym-reward-profiling {version('gym-reward-profiling')}",
+            "output": files.rollouts.name,
+            "model": known_model(files),
+            "completion": completion_curve(read_timings(files.timings)),
+        }
+    )
+    replace_insights(files.insights, head, _labelled(derivation, plan))
+    return head
+
+
+def add_insights(
+    summary: RunSummary,
+    files: RunFiles,
+    options: ProfileOptions,
+    *,
+    inputs: Path | None = None,
+    rollouts: Sequence[Path] = (),
+) -> RunSummary:
+    """Write the insights, and return the summary with their findings.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        RecordError: a line is none of the run's; names file and line.
+    """
+    head = write_insights(files, options, inputs=inputs, rollouts=rollouts)
+    told: dict[str, object] = {
+        "findings": (*head.findings, *summary.findings),
+        "files": (*summary.files, str(files.insights)),
+    }
+    if options.answer_field and head.run.passing.majority is None:
+        warning = (
+            f"no scored record has a field {options.answer_field!r}: there is no"
+            " majority of answers"
+        )
+        told["warnings"] = (*summary.warnings, warning)
+    return summary.model_copy(update=told)
+
+
+def _labelled(derivation: Derivation, plan: Path) -> Iterator[TaskInsight]:
+    labels = read_labels(plan)
+    for task in derivation.tasks():
+        yield task.model_copy(update={"label": labels.get(task.task_index)})
+
+
+def _answers(table: RolloutTable, rollouts: Sequence[Path], field: str) -> "array[int]":
+    """Return the digest of each row's answer; 0 where its record has none."""
+    rows = {
+        (table.tasks[table.task[row]], table.rollout[row]): row
+        for row in range(len(table))
+    }
+    answers = array("q", bytes(8 * len(table)))
+    for path in reversed(rollouts):  # of two records of a rollout the first counts
+        for key, digest in read_answers(path, field):
+            if key in rows:
+                answers[rows[key]] = digest
+    return answers
