@@ -1,0 +1,1 @@
+"""The report as data and words: from insights to what the page shows, without HTML."""

@@ -1,0 +1,76 @@
+"""Report: the insights of an output become a page to look at."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.adapters.insights_file import read_insights
+from tasks.adapters.jsonl import replace_bytes
+from tasks.adapters.report_template import rendered
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.errors import ConfigError
+from tasks.core.insights import Insights
+from tasks.core.models import RunSummary
+from tasks.core.report_page.page import agent_names, page
+from tasks.core.report_page.task_columns import rollout_columns, task_columns
+
+
+class WrittenReport(NamedTuple):
+    """A report that was written."""
+
+    path: Path
+    """Where it lies."""
+
+    num_bytes: int
+    """Its size."""
+
+    num_findings: int
+    """Findings that it shows."""
+
+    is_outdated: bool
+    """Whether records were written after the insights that it was made from."""
+
+
+def write_report(files: RunFiles) -> WrittenReport:
+    """Write `<stem>_report.html` from `<stem>_insights.json`, whole or not at all.
+
+    Raises:
+        ConfigError: there are no insights yet, or they cannot be read.
+        RecordError: the insights are of another version, or damaged; names the file.
+    """
+    if not files.insights.exists():
+        raise ConfigError(
+            f"{files.insights} does not exist; write it first: reward-profiling profile"
+            f" --insights --rollouts {files.rollouts}"
+        )
+    insights = read_insights(files.insights)
+    content = report_page(insights)
+    replace_bytes(files.report, content)
+    return WrittenReport(
+        path=files.report,
+        num_bytes=len(content),
+        num_findings=len(insights.findings),
+        is_outdated=_is_newer(files.rollouts, files.insights),
+    )
+
+
+def add_report(summary: RunSummary, files: RunFiles) -> RunSummary:
+    """Write the report, and return the summary with its path among the files.
+
+    Raises:
+        ConfigError: there are no insights yet, or they cannot be read.
+        RecordError: the insights are of another version, or damaged; names the file.
+    """
+    written = write_report(files)
+    return summary.model_copy(update={"files": (*summary.files, str(written.path))})
+
+
+def report_page(insights: Insights) -> bytes:
+    """Return the page; the same insights give the same bytes."""
+    names = agent_names(insights)
+    return rendered(
+        page(insights, names), task_columns(insights, names), rollout_columns(insights)
+    )
+
+
+def _is_newer(one: Path, other: Path) -> bool:
+    return one.exists() and one.stat().st_mtime > other.stat().st_mtime
