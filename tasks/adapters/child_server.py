@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
@@ -26,6 +27,8 @@ GRACE_SECONDS = 6.0
 _PACKAGES = Path(__file__).resolve().parents[2]
 _SHOWN_LINES = 20
 _MOST_BYTES = 16_777_216
+_END_BYTES = 16_384
+_MOST_GENERATIONS = 32
 
 
 @asynccontextmanager
@@ -136,15 +139,65 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def last_lines(path: Path, count: int = _SHOWN_LINES) -> str:
-    """Return the last lines of a log, for a message."""
-    if not path.exists():
-        return ""
-    with path.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - 16_384))
-        text = file.read().decode("utf-8", "replace")
-    return "\n".join(text.splitlines()[-count:])
+class Family:
+    """The processes that a process has started, and those that they have."""
+
+    def __init__(self, ancestor: int) -> None:
+        self._ancestor = ancestor
+        self._known: set[int] = set()
+
+    def has_lost(self, pid: int) -> bool:
+        """Say whether a process of the family has ended.
+
+        False for one that was never seen in it, since its number may be that of another
+        machine or container, and where there is no /proc.
+        """
+        stat = _stat(pid)
+        if stat is None:
+            return pid in self._known
+        if pid not in self._known and not self._has(stat.parent):
+            return False
+        self._known.add(pid)
+        return stat.state == "Z"
+
+    def _has(self, pid: int) -> bool:
+        for _ in range(_MOST_GENERATIONS):
+            if pid == self._ancestor:
+                return True
+            stat = _stat(pid)
+            if stat is None:
+                return False
+            pid = stat.parent
+        return False
+
+
+class _Stat(NamedTuple):
+    state: str
+    parent: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    with suppress(OSError):
+        # The name before the last parenthesis may hold anything.
+        text = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2]
+        state, parent, *_ = text.split()
+        return _Stat(state.decode(), int(parent))
+    return None
+
+
+def size_of(path: Path) -> int:
+    """Return how long a log is; 0 when it is not there."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def last_lines(path: Path, count: int = _SHOWN_LINES, *, since: int = 0) -> str:
+    """Return the last lines of a log that were added since it was `since` bytes."""
+    return "\n".join(log_end(path, since).splitlines()[-count:])
+
+
+def log_end(path: Path, since: int = 0) -> str:
+    """Return the last 16 KB of a log that were added since it was `since` bytes."""
+    return text_since(path, max(since, size_of(path) - _END_BYTES))
 
 
 def text_since(path: Path, offset: int) -> str:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 import httpx
 import orjson
@@ -18,6 +18,7 @@ from tasks.adapters.http_transport import AiohttpTransport, ReplyTooLargeError
 from tasks.adapters.redaction import learn_configuration, redact
 from tasks.core import wire
 from tasks.core.backoff import retry_after_seconds
+from tasks.core.error_texts import innermost
 from tasks.core.errors import (
     GymError,
     GymRejectedError,
@@ -33,6 +34,15 @@ _RETRY_STATUSES = frozenset({408, 425, 429})
 _HEAD_SECONDS = 30.0
 _AGGREGATE_SECONDS = 900.0
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Instance(NamedTuple):
+    """One server, as the head server lists it."""
+
+    name: str
+    url: str
+    pid: int | None
+    """Of the process that the head server watches, on its own machine."""
 
 
 class GymClient:
@@ -88,8 +98,8 @@ class GymClient:
         masked: Mapping[str, Any] = without_secrets(config)
         return masked
 
-    async def instances(self, head_url: str) -> list[tuple[str, str]]:
-        """Return the servers that the head server has started, as (name, URL).
+    async def instances(self, head_url: str) -> list[Instance]:
+        """Return the servers that the head server has started.
 
         None while it has started none, and where it does not say.
         """
@@ -97,7 +107,7 @@ class GymClient:
             reply = await self._send("GET", head_url + wire.INSTANCES_PATH)
             _raise_for_status(reply)
             return [
-                (str(one["process_name"]), str(one["url"]))
+                Instance(str(one["process_name"]), str(one["url"]), _pid(one))
                 for one in orjson.loads(reply.content)
             ]
         return []
@@ -183,6 +193,11 @@ async def gym_client(
         yield GymClient(http)
 
 
+def _pid(instance: Mapping[str, Any]) -> int | None:
+    pid = instance.get("pid")
+    return pid if isinstance(pid, int) and pid > 0 else None
+
+
 def _configuration(content: bytes) -> object:
     """Parse JSON, or YAML in a JSON string; None when it is neither.
 
@@ -220,7 +235,8 @@ def _raise_for_status(reply: httpx.Response) -> None:
     status = reply.status_code
     # JSON is UTF-8; the charset that a header names may not be one of text at all.
     text = redact(reply.content.decode("utf-8", "replace"))
-    shown = text.strip()
+    # What is unwrapped may show a secret that was spelled otherwise before.
+    shown = redact(innermost(text))
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[:_SHOWN_CHARACTERS] + "…"
     said = f": {shown}" if shown else ", with an empty body"

@@ -9,10 +9,10 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -21,6 +21,7 @@ from tasks.core.errors import ConfigError
 from tasks.core.options import ServerOptions
 
 _HEAD_PORT = re.compile(r"\+{0,2}head_server\.port=(\d+)")
+_LOG_FOLDER = re.compile(r"\+{0,2}nemo_gym_log_dir=")
 _ENDED = re.compile(r"Process `([^`\n]+)` finished unexpectedly!")
 _NOT_SETTABLE = ("NEMO_GYM_CONFIG_DICT", "NEMO_GYM_CONFIG_PATH")
 _USER_CONFIG = "env.yaml"
@@ -125,6 +126,14 @@ def head_port(options: ServerOptions) -> int | None:
     found = [_HEAD_PORT.fullmatch(override) for override in options.gym_overrides]
     ports = [int(match[1]) for match in found if match is not None]
     return ports[-1] if ports else None
+
+
+def is_start_of(
+    options: ServerOptions, private: PrivateFolder, config: Mapping[str, Any]
+) -> bool:
+    """Say whether a configuration is that of the start that has this folder."""
+    is_overridden = any(_LOG_FOLDER.match(one) for one in options.gym_overrides)
+    return is_overridden or config.get("nemo_gym_log_dir") == str(private.logs)
 
 
 def check_gym(options: ServerOptions) -> None:

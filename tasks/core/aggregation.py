@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.core import wire
-from tasks.core.profiling import Profile, coverage_metrics, profile_rewards
-from tasks.core.records import PlannedRow, Record, collected_record
+from tasks.core.key_order import in_key_order
+from tasks.core.plan_columns import PlanColumns
+from tasks.core.profiling import Profile, coverage_metrics, profile_columns
+from tasks.core.record_columns import RecordColumns
+from tasks.core.records import light_record
 
 _AGENT = "agent"
 
@@ -20,18 +23,20 @@ def aggregate_reply(verify_responses: Sequence[Mapping[str, Any]]) -> dict[str, 
         DuplicateRolloutError: two records carry one key.
         RecordError: a record cannot be read.
     """
-    records = [collected_record(_with_key(reply)) for reply in verify_responses]
-    if not records:
+    records = RecordColumns()
+    rows = [light_record(_with_key(reply)) for reply in verify_responses]
+    records.extend(rows, 0, range(1, len(rows) + 1))
+    records.close()
+    if not rows:
         return _reply([], {}, {}, [])
-    coverage: dict[str, Any] = dict(coverage_metrics(records))
-    if all(record.masked for record in records):
+    records = in_key_order(records)
+    coverage: dict[str, Any] = dict(coverage_metrics(records, range(len(records))))
+    if all(records.masked):
         return _reply([], coverage, dict(coverage), [])
-    profile = profile_rewards(
-        [_synthetic_row(record) for record in records], records, allow_partial=False
-    )
+    profile = profile_columns(_synthetic_plan(records), records, allow_partial=False)
     agent = {k: v for k, v in profile.agents[0].items() if k != wire.AGENT_REF}
     agent |= coverage
-    agent["num_repeats"] = len({record.key[1] for record in records})
+    agent["num_repeats"] = len(set(records.rollout))
     key_metrics = {k: v for k, v in agent.items() if k.startswith("mean/")} | coverage
     return _reply(_task_rows(profile), agent, key_metrics, _repeat_rows(profile))
 
@@ -40,8 +45,12 @@ def _with_key(reply: Mapping[str, Any]) -> dict[str, Any]:
     return {wire.TASK_INDEX: 0, wire.ROLLOUT_INDEX: 0, **reply}
 
 
-def _synthetic_row(record: Record) -> PlannedRow:
-    return PlannedRow(record.key, _AGENT, _AGENT, place=0)
+def _synthetic_plan(records: RecordColumns) -> PlanColumns:
+    count = len(records)
+    plan = PlanColumns()
+    keys = [records.key(row) for row in range(count)]
+    plan.extend(keys, [(_AGENT, _AGENT)] * count, [0] * count)
+    return plan
 
 
 def _task_rows(profile: Profile) -> list[dict[str, Any]]:

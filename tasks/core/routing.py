@@ -89,6 +89,23 @@ class Servers:
         return sorted(self._agents)
 
     @property
+    def assignment(self) -> str:
+        """Who runs what, as text: it differs where a row could go to another agent."""
+        agents = [
+            f"{agent.name}({','.join(sorted(agent.references(wire.RESOURCES_SERVERS)))})"
+            for agent in self._agents.values()
+        ]
+        pinned = [
+            f"{name}[{','.join(sorted(_pinned_agents(server)))}]"
+            for name, server in self._resources.items()
+        ]
+        fronts = [
+            f"{server.name}<{','.join(sorted(_fronted(server)))}>"
+            for server in self._environments
+        ]
+        return " ".join((*sorted(agents), *sorted(pinned), *sorted(fronts)))
+
+    @property
     def environment_servers(self) -> list[str]:
         """Names of all environment servers, in order."""
         return sorted(instance.name for instance in self._environments)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 READY = "ready"
 STARTING = "starting"
+FAILED = "failed"
 
 
 class ServerState(NamedTuple):
@@ -13,7 +14,7 @@ class ServerState(NamedTuple):
     name: str
     """Its instance name, or what it is."""
     state: str
-    """What it does: `starting`, `ready`, or what it waits for."""
+    """What it does: `starting`, `ready`, `failed`, or what it waits for."""
     seconds: float
     """Since the start; of a ready server, when it became ready."""
 

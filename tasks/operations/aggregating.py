@@ -5,6 +5,7 @@ rollouts are safe, and can be aggregated again.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +53,9 @@ class _Group:
     url: str | None
     """None when the servers that run now do not have it."""
     server: str | None
+    agent: str | None
+    """The agent that its metrics are counted for: that of its first record, or the one
+    that the server is bound to."""
     agents: set[str] = field(default_factory=set)
     records: list[dict[str, Any]] = field(default_factory=list)
 
@@ -170,9 +174,12 @@ def _groups(records: list[Row], servers: Servers) -> list[_Group]:
         agent, stamp = agent_name(record), _stamp(record)
         route = servers.environment(stamp) if stamp else routes.get(agent or "")
         server = stamp or (route.server if route else None)
-        group = groups.setdefault(
-            server or agent or _NO_AGENT, _Group(route.url if route else None, server)
-        )
+        name = server or agent or _NO_AGENT
+        if name not in groups:
+            url = route.url if route else None
+            bound = servers.attributed_agents([server] if server else [])
+            groups[name] = _Group(url, server, agent or bound.get(name))
+        group = groups[name]
         group.agents |= {agent} if agent else set()
         group.records.append(record)
     return list(groups.values())
@@ -212,15 +219,27 @@ def _trimmed(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _labels(groups: list[_Group]) -> list[str]:
-    """Label a group by its agent, unless that agent is in several groups."""
-    everywhere = [agent for group in groups for agent in group.agents]
-    labels = []
-    for group in groups:
-        agents = sorted(group.agents)
-        is_alone = len(agents) == 1 and everywhere.count(agents[0]) == 1
-        is_label = is_alone or group.server is None
-        labels.append(", ".join(agents) if is_label else str(group.server))
+    """Label a group by its agent, unless that is another group's as well.
+
+    Then, and where a label is another group's server, the server's name is taken.
+    """
+    counted = Counter(group.agent for group in groups)
+    labels = [
+        group.agent if group.agent and counted[group.agent] == 1 else _name(group)
+        for group in groups
+    ]
+    while clashing := [
+        place
+        for place, label in enumerate(labels)
+        if labels.count(label) > 1 and label != _name(groups[place])
+    ]:
+        for place in clashing:
+            labels[place] = _name(groups[place])
     return labels
+
+
+def _name(group: _Group) -> str:
+    return group.server or ", ".join(sorted(group.agents)) or _NO_AGENT
 
 
 async def _ask(client: GymClient, group: _Group) -> dict[str, Any] | str:

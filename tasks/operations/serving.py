@@ -1,35 +1,20 @@
 """Servers for one run: found where they run, or started and stopped with it."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-from tasks.adapters.child_server import (
-    embedded_environment,
-    free_port,
-    guarded_command,
-    last_lines,
-    text_since,
-)
-from tasks.adapters.gym_command import (
-    check_gym,
-    ended_server,
-    gym_arguments,
-    gym_environment,
-    gym_executable,
-    head_port,
-    learn_secrets,
-    private_folder,
-    server_log,
-)
-from tasks.adapters.redaction import redact, scrub
+from tasks.adapters.child_server import embedded_environment, free_port
+from tasks.adapters.gym_command import check_gym, head_port, learn_secrets
+from tasks.adapters.redaction import scrub
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import ServersNotReadyError
 from tasks.core.options import ServerOptions
 from tasks.core.starting import ObserveServers
-from tasks.operations.readiness import Waiting, unseen
-from tasks.operations.stopping import may_ask_to_stop
+from tasks.operations.gym_start import GymStart
+from tasks.operations.readiness import unseen
+
+_MOST_STARTS = 3
 
 
 def check_servers(options: ServerOptions) -> None:
@@ -83,98 +68,23 @@ def _demo_arguments(options: ServerOptions) -> list[str]:
 async def _gym_servers(
     options: ServerOptions, files: RunFiles, observe: ObserveServers
 ) -> AsyncIterator[str]:
-    executable = gym_executable(options)
-    port = head_port(options) or free_port()
-    url = f"http://127.0.0.1:{port}"
-    start = _Start(options, files, url)
-    with private_folder(files.server_logs) as private:
-        command = gym_arguments(options, executable, port, private)
-        async with guarded_command(
-            command, files.server_log,
-            environment=gym_environment(executable, private.path),
-            removed=private.path,
-        ) as guardian:  # fmt: skip
-            await start.until_ready(guardian, observe)
-            async with start.noticing(guardian):
-                yield url
-
-
-class _Start:
-    """One start of Gym, and what became of it."""
-
-    def __init__(self, options: ServerOptions, files: RunFiles, url: str) -> None:
-        self._options = options
-        self._files = files
-        self._url = url
-        log = files.server_log
-        self._offset = log.stat().st_size if log.exists() else 0
-
-    async def until_ready(
-        self, guardian: asyncio.subprocess.Process, observe: ObserveServers
-    ) -> None:
-        """Wait until the servers are ready.
-
-        Raises:
-            ServersNotReadyError: the command ended, or they were not in time.
-        """
-        waiting = Waiting(self._url, self._options.start_timeout, observe)
-        ready = asyncio.create_task(waiting.until_ready())
-        ended = asyncio.create_task(guardian.wait())
+    """Start Gym; again where others took a port between its choice and its use."""
+    deadline = time.monotonic() + options.start_timeout
+    lost: set[int] = set()
+    for starts_left in reversed(range(_MOST_STARTS)):
+        port = head_port(options) or free_port()
+        start = GymStart(options, files, port, max(0.0, deadline - time.monotonic()))
         try:
-            await asyncio.wait({ready, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if ended.done():
-                said, log = self._how_it_ended(ended.result())
-                problem: str | None = said
-            else:
-                problem, log = self._how_late(ready.result(), waiting)
-        finally:
-            ready.cancel()
-            ended.cancel()
-        if problem is not None:
-            end = redact(last_lines(log))
-            raise ServersNotReadyError(f"{problem}; the end of {log}:\n{end}")
-
-    def _how_it_ended(self, code: int) -> tuple[str, Path]:
-        """Say how Gym's command ended, and which log tells why."""
-        name = "gym" if self._options.gym_venv else Path(self._options.gym_command).name
-        said = f"`{name} env start` ended with exit code {code}"
-        server = ended_server(text_since(self._files.server_log, self._offset))
-        if server is None:
-            return said, self._files.server_log
-        return f"server {server} failed, and {said}", self._log_of(server)
-
-    def _how_late(
-        self, problem: str | None, waiting: Waiting
-    ) -> tuple[str | None, Path]:
-        if problem is None or not waiting.late:
-            return problem, self._files.server_log
-        late = ", ".join(waiting.late)
-        said = f"not healthy after {self._options.start_timeout:g} s: {late}"
-        return said, self._log_of(waiting.late[0])
-
-    def _log_of(self, server: str) -> Path:
-        """Return a server's own log, or that of all while it has said nothing."""
-        own = server_log(self._files.server_logs, server)
-        has_said = own.exists() and own.stat().st_size > 0
-        return own if has_said else self._files.server_log
-
-    @asynccontextmanager
-    async def noticing(
-        self, guardian: asyncio.subprocess.Process
-    ) -> AsyncIterator[None]:
-        """End what runs when Gym ends before the block does."""
-        with may_ask_to_stop() as stop:
-            watching = asyncio.create_task(self._stop_when_ended(guardian, stop))
-            try:
-                yield
-            finally:
-                watching.cancel()
-
-    async def _stop_when_ended(
-        self, guardian: asyncio.subprocess.Process, stop: Callable[[str], None]
-    ) -> None:
-        problem, log = self._how_it_ended(await guardian.wait())
-        stop(f"{problem} during the run; see {log}. What is left is still owed")
+            async with start.servers(observe):
+                yield start.url
+                return
+        except ServersNotReadyError:
+            # A port that is taken again is one that the configuration gives.
+            is_hopeless = not start.may_pick_others or start.lost_ports & lost
+            if is_hopeless or not starts_left:
+                raise
+            lost |= start.lost_ports
+            observe([start.again()])
 
 
 def _scrub_logs(files: RunFiles) -> None:

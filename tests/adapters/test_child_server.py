@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tasks.adapters.child_server import (
+    Family,
     embedded_environment,
     free_port,
     guarded_command,
@@ -209,6 +210,16 @@ async def test_a_command_that_is_not_there_is_named_in_the_log(log: Path) -> Non
 # Small things.
 
 
+def test_only_what_was_added_to_a_log_is_shown(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("of an earlier start\n")
+    before = log.stat().st_size
+    log.write_text("of an earlier start\nof this one\n")
+
+    assert last_lines(log, since=before) == "of this one"
+    assert last_lines(log, since=log.stat().st_size) == ""
+
+
 def test_the_last_lines_of_a_log_are_shown(tmp_path: Path) -> None:
     log = tmp_path / "log"
     assert last_lines(log) == ""
@@ -252,3 +263,35 @@ def test_what_a_process_leaves_in_good_order_is_not_touched() -> None:
 
     assert is_running(pid)
     os.kill(pid, signal.SIGKILL)
+
+
+# Whether processes have ended.
+
+
+def test_a_process_of_the_family_that_ended_is_missed_from_then_on() -> None:
+    family = Family(os.getpid())
+    middle = subprocess.Popen([*SHELL, "sleep 60 & echo $!; wait"], stdout=-1)
+    assert middle.stdout is not None
+    grandchild = int(middle.stdout.readline())
+    assert not family.has_lost(middle.pid)
+    assert not family.has_lost(grandchild)
+
+    os.kill(grandchild, signal.SIGKILL)
+    os.waitid(os.P_PID, middle.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
+
+    assert family.has_lost(middle.pid)
+    middle.communicate()
+    assert family.has_lost(middle.pid)
+    assert family.has_lost(grandchild)
+
+
+def test_a_process_of_others_is_never_missed() -> None:
+    with subprocess.Popen([*SHELL, "sleep 60"]) as child:
+        family = Family(child.pid)
+        assert not family.has_lost(os.getpid())
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+        # A number that was never seen in the family may be one of another machine.
+        assert not family.has_lost(2**22 - 1)
+        assert not Family(os.getppid()).has_lost(1)

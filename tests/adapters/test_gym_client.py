@@ -1,4 +1,5 @@
 import asyncio
+import json
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -243,7 +244,8 @@ async def test_what_will_not_change_is_rejected(status: int) -> None:
 
     assert type(error) is GymRejectedError
     assert error.status == status
-    assert str(error).endswith('{"detail":"no"}')
+    assert str(error).endswith(": no")
+    assert error.body == '{"detail":"no"}'
 
 
 @pytest.mark.parametrize("body", [b"", b"  \n"])
@@ -260,6 +262,22 @@ async def test_a_status_without_words_is_said_without_them() -> None:
     async with serve(answer) as url, gym_client() as client:
         with pytest.raises(GymUnavailableError, match="answered 599: x"):
             await client.run_rollout(url, b"{}")
+
+
+async def test_an_error_through_several_servers_says_what_the_first_one_said() -> None:
+    body = json.dumps({"error": {"message": "the key sk-abc123456789 is wrong"}})
+    for server in ("Model___policy", "Agent___math_agent"):
+        said = f"Hit an exception in {server} calling an inner server: {body.encode()}"
+        body = json.dumps(said)
+
+    error = await error_of(500, body.encode())
+
+    assert str(error).endswith(
+        "answered 500 Internal Server Error: the key [redacted] is wrong, passed on by"
+        " policy"
+    )
+    assert error.body is not None
+    assert error.body.startswith('"Hit an exception in Agent___math_agent calling')
 
 
 async def test_a_long_body_is_cut_in_the_message_and_kept_in_the_error() -> None:

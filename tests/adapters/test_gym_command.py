@@ -11,6 +11,7 @@ from tasks.adapters.gym_command import (
     gym_environment,
     gym_executable,
     head_port,
+    is_start_of,
     port_holder,
     private_folder,
     server_log,
@@ -147,3 +148,17 @@ def test_who_holds_a_port_is_named() -> None:
         assert str(port_holder(port)).startswith(f"pid {os.getpid()} (")
 
     assert port_holder(port) is None
+
+
+def test_a_head_server_is_known_by_the_folder_that_its_start_was_given(
+    tmp_path: Path,
+) -> None:
+    with (
+        private_folder(tmp_path / "logs") as mine,
+        private_folder(tmp_path / "logs") as other,
+    ):
+        assert is_start_of(options(), mine, {"nemo_gym_log_dir": str(mine.logs)})
+        assert not is_start_of(options(), mine, {"nemo_gym_log_dir": str(other.logs)})
+        assert not is_start_of(options(), mine, {})
+        moved = options(gym_overrides=("++nemo_gym_log_dir=mine",))
+        assert is_start_of(moved, mine, {"nemo_gym_log_dir": "mine"})

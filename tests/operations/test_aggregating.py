@@ -177,7 +177,7 @@ async def test_an_agent_behind_two_servers_is_told_apart_by_the_records_stamp(
     assert sorted(len(one["verify_responses"]) for one in asked) == [1, 2]
 
 
-async def test_a_server_with_two_agents_is_labelled_by_its_own_name(
+async def test_a_server_with_two_agents_is_labelled_by_that_of_its_first_record(
     files: RunFiles,
 ) -> None:
     write(files, record(0, 0, "a"), record(1, 0, "b"), record(2, 0, "c"))
@@ -188,19 +188,34 @@ async def test_a_server_with_two_agents_is_labelled_by_its_own_name(
     assert [
         (one["agent_ref"]["name"], one["_ng_environment_server"])
         for one in entries(files)
-    ] == [("duel", "duel"), ("c", "env")]
+    ] == [("a", "duel"), ("c", "env")]
 
 
-async def test_a_record_without_agent_goes_where_its_stamp_says(
+async def test_a_record_without_agent_counts_for_the_one_that_its_server_fronts(
     files: RunFiles,
 ) -> None:
-    write(files, record(0, 0, None, _ng_environment_server="env"))
+    write(files, *(
+        record(task, 0, None, _ng_environment_server=server)
+        for task, server in enumerate(("env", "duel"))
+    ))  # fmt: skip
 
-    async with scripted({"env": ["a"]}) as (servers, asked):
+    async with scripted({"env": ["a"], "duel": ["b", "c"]}) as (servers, asked):
         await aggregate(files, servers)
 
-    assert len(asked) == 1
-    assert entries(files)[0]["agent_ref"] == {"name": "env"}
+    assert len(asked) == 2
+    assert [one["agent_ref"]["name"] for one in entries(files)] == ["a", "duel"]
+
+
+async def test_a_label_that_is_another_groups_server_gives_way_to_the_servers_name(
+    files: RunFiles,
+) -> None:
+    write(files, record(0, 0, "env_2", _ng_environment_server="env_1"),
+        record(1, 0, None, _ng_environment_server="env_2"))  # fmt: skip
+
+    async with scripted({"env_1": ["env_2"], "env_2": ["b", "c"]}) as (servers, _):
+        await aggregate(files, servers)
+
+    assert [one["agent_ref"]["name"] for one in entries(files)] == ["env_1", "env_2"]
 
 
 async def test_what_a_server_cannot_do_is_a_warning_and_the_others_are_written(

@@ -32,14 +32,18 @@ folder = pathlib.Path({folder!r})
 child = subprocess.Popen(["sleep", "60"])
 (folder / "pids").write_text(f"{{os.getpid()}} {{child.pid}}")
 print("gym is starting", flush=True)
+num_probes, num_starting = 0, 2
 {before}
-num_probes = 0
 class Head(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         global num_probes
         num_probes += self.path == "/readyz"
-        is_starting = self.path == "/readyz" and num_probes < 3
-        body = json.dumps({config!r}).encode()
+        is_starting = self.path == "/readyz" and num_probes <= num_starting
+        (logs,) = [a[19:] for a in sys.argv if a.startswith("++nemo_gym_log_dir=")]
+        body = json.dumps({{**{config!r}, "nemo_gym_log_dir": logs}}).encode()
+        if self.path == "/server_instances":
+            math = {{"process_name": "math", "url": "http://127.0.0.1:9"}}
+            body = json.dumps([{{**math, "pid": child.pid}}]).encode()
         self.send_response(503 if is_starting else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -47,7 +51,13 @@ class Head(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 (port,) = [int(one[19:]) for one in sys.argv if one.startswith("++head_server.port=")]
-server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Head)
+try:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Head)
+except OSError as error:
+    sys.exit(
+        "ERROR:    [Errno 98] error while attempting to bind on address"
+        f" ('127.0.0.1', {{port}}): address already in use"
+    )
 try:
     server.serve_forever()
 except KeyboardInterrupt:
@@ -382,6 +392,100 @@ async def test_a_gym_that_ends_during_the_run_asks_it_to_stop(
         "`fake-gym env start` ended with exit code 137 during the run; see"
         f" {files.server_log}. What is left is still owed"
     )
+
+
+async def test_a_server_that_fails_is_noticed_before_gym_itself_has_ended(
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
+) -> None:
+    command = gym(
+        "num_starting = 10**6\n"
+        "print('Starting `math` from venv /venvs/math/.venv', flush=True)\n"
+        "(logs,) = [a[19:] for a in sys.argv if a.startswith('++nemo_gym_log_dir=')]\n"
+        "said = 'ModuleNotFoundError: No module named \\'sums\\'\\n'\n"
+        "pathlib.Path(logs, 'math.log').open('a').write(said)\n"
+        "child.kill()"
+    )
+    options = ServerOptions(gym_config=("a.yaml",), gym_command=command)
+    (tmp_path / "r_server_logs").mkdir()
+    (tmp_path / "r_server_logs" / "math.log").write_text("of an earlier start\n")
+    seen: list[str] = []
+
+    with pytest.raises(ServersNotReadyError) as caught:
+        async with serving(options, files, lambda s: seen.extend(map(str, s))):
+            pass
+
+    log = tmp_path / "r_server_logs" / "math.log"
+    assert str(caught.value) == (
+        f"server math failed while starting; the end of {log}:\n"
+        "ModuleNotFoundError: No module named 'sums'\n"
+        "likely cause: /venvs/math/.venv lacks the module sums: an installation into it"
+        " was probably cut short. Delete that folder and start again; with"
+        " ++skip_venv_if_present=true a folder that is there is taken as it is"
+    )
+    assert any("name='math', state='failed'" in one for one in seen)
+    assert running_of(tmp_path) == [False, False]
+
+
+async def test_a_server_that_ends_during_the_run_asks_it_to_stop(
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
+) -> None:
+    options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
+    came: asyncio.Queue[Cause] = asyncio.Queue()
+
+    async with serving(options, files) as url:
+        with on_stop(came.put_nowait):
+            os.kill(int(text(tmp_path / "pids").split()[1]), signal.SIGKILL)
+            cause = await asyncio.wait_for(came.get(), 5)
+        assert is_up(url)  # Gym has not noticed yet
+
+    assert cause.reason == (
+        f"server math failed during the run; see {files.server_log}. What is left is"
+        " still owed"
+    )
+
+
+async def test_a_port_that_others_take_in_between_is_given_up_for_another(
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
+) -> None:
+    # The first start finds its port taken by a head server of somebody else.
+    taking = (
+        "(port,) = [a[19:] for a in sys.argv if a.startswith('++head_server.port=')]\n"
+        "if not (folder / 'taken').exists():\n"
+        "    (folder / 'taken').write_text(port)\n"
+        "    other = [sys.executable, '-m', 'http.server', '-b', '127.0.0.1', port]\n"
+        "    subprocess.Popen(other)\n"
+        "    import time; time.sleep(30)"
+    )
+    options = ServerOptions(gym_config=("a.yaml",), gym_command=gym(taking))
+    seen: list[str] = []
+
+    async with serving(options, files, lambda s: seen.extend(str(o) for o in s)) as url:
+        assert is_up(url)
+
+    taken = text(tmp_path / "taken")
+    assert not url.endswith(taken)
+    again = f"starting again, since others took port {taken}"
+    assert sum(again in one for one in seen) == 1
+
+
+async def test_a_given_port_that_others_take_in_between_ends_the_start(
+    gym: Callable[..., str], files: RunFiles
+) -> None:
+    port = free_port()
+    taken = "import socket; taken = socket.create_server(('127.0.0.1', port))"
+    options = ServerOptions(
+        gym_config=("a.yaml",), gym_overrides=(f"++head_server.port={port}",),
+        gym_command=gym(f"port = {port}; {taken}"),
+    )  # fmt: skip
+
+    with pytest.raises(
+        ServersNotReadyError, match=f"port {port} of the head server was taken by "
+    ) as caught:
+        async with serving(options, files):
+            pass
+
+    assert text(files.server_log).count("gym is starting") == 1
+    assert "ended with exit code 1" in str(caught.value)
 
 
 async def test_two_gyms_at_once_work_and_share_nothing(
