@@ -4,6 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 import httpx
+from prefect import tags
 from prefect.exceptions import PrefectException
 
 from flows.exit_codes import ExitCode
@@ -12,6 +13,8 @@ from flows.reward_profiling import reward_profiling
 from flows.temporary_server import prepare_temporary_server
 from flows.terminal import STOPPED, Live, warn
 from tasks.core.models import RunSummary
+from tasks.core.options import Strictness
+from tasks.core.outcome import RUN_TAG, as_bad_as
 from tasks.operations.stopping import exit_code_of_signal
 
 
@@ -29,7 +32,8 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     """Run the flow to its end; what the flow raised is raised again."""
     prepare_temporary_server()
     try:
-        state = await reward_profiling(params, return_state=True)
+        with tags(RUN_TAG):  # automations watch it as they watch deployed runs
+            state = await reward_profiling(params, return_state=True)
     except asyncio.CancelledError:
         if exit_code_of_signal() is None:
             raise
@@ -40,18 +44,23 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
             said = f"Prefect's server does not answer: {error}"
             return Ended(ExitCode.FAILED, None, said, is_prefect_away=True)
         warn("Prefect's server went away; its page does not show how this run ended")
-        return _ended(live.summary)._replace(is_prefect_away=True)
+        return _ended(live.summary, params.profile.strict)._replace(
+            is_prefect_away=True
+        )
     result = await state.aresult(raise_on_failure=False)
     if isinstance(result, RunSummary):
-        return _ended(result)
+        return _ended(result, params.profile.strict)
     if isinstance(result, Exception):
         raise result  # with its own traceback; main tells ours from a defect
     return Ended(ExitCode.FAILED, None, f"the run ended {state.name}: {state.message}")
 
 
-def _ended(summary: RunSummary | None) -> Ended:
+def _ended(summary: RunSummary | None, strict: Strictness | None = None) -> Ended:
     if (code := exit_code_of_signal()) is not None:
         return Ended(code, summary, STOPPED)
     if summary is None or summary.is_failed:
         return Ended(ExitCode.FAILED, summary)
-    return Ended(ExitCode.PARTIAL if summary.is_partial else ExitCode.WHOLE, summary)
+    if summary.is_partial:
+        return Ended(ExitCode.PARTIAL, summary)
+    is_unsound = strict is not None and as_bad_as(strict, summary)
+    return Ended(ExitCode.UNSOUND if is_unsound else ExitCode.WHOLE, summary)

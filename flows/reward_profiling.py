@@ -8,16 +8,17 @@ import asyncio
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed, Failed
 
+from flows.ending import final_state, stopped_state
 from flows.parameters import RewardProfilingParams
-from flows.run_name import run_name
+from flows.run_name import run_name, scheduled_start
+from flows.shards import check_spread, collect_shards
 from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.aggregate_metrics import aggregate_metrics
-from tasks.collect_shard import collect_shard
+from tasks.compare_with_baseline import compare_with_baseline
 from tasks.core.models import RunSummary, ShardSummary
-from tasks.core.reporting import headline
+from tasks.derive_insights import derive_insights
 from tasks.materialize_inputs import materialize_inputs
 from tasks.merge_shards import merge_shards
 from tasks.operations.materializing import check_input
@@ -26,18 +27,32 @@ from tasks.operations.settling import owes_nothing
 from tasks.operations.stopping import exit_code_of_signal, stop_on_signals
 from tasks.profile_rewards import profile_rewards
 from tasks.publish_profile import publish_profile
-from tasks.run_page import servers_observer, tell
+from tasks.run_page import servers_observer, tell, tell_end, tell_page
 from tasks.start_servers import start_servers
 
 
 @flow(name="reward-profiling", flow_run_name=run_name)
 async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     """Profile the rewards of a task file on NeMo Gym environments."""
+    tell_page()
+    with stop_on_signals():
+        try:
+            summary = await profiled(params.at(scheduled_start()))
+        except asyncio.CancelledError:
+            if (state := await stopped_state()) is None:
+                raise
+            return state
+        return await final_state(summary, params.profile.strict)
+
+
+async def profiled(params: RewardProfilingParams) -> RunSummary:
+    """Do what is owed for an output, and say what there is."""
     files = RunFiles(params.output)
     checked = check_input(params.input_path, params.plan)  # before anything starts
+    await check_spread(params.spread)
 
     shards: list[ShardSummary] = []
-    with stop_on_signals(), output_lock(files.lock):
+    with output_lock(files.lock):
         if owes_nothing(checked, files, params.collect):
             tell("nothing to do: every planned rollout is collected or given up")
         else:
@@ -47,19 +62,18 @@ async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
                 await materialize_inputs(
                     params.input_path, params.output, params.plan, servers
                 )
-                shards = await asyncio.gather(
-                    *(
-                        collect_shard(params.output, index, params.collect, servers)
-                        for index in range(params.collect.num_shards)
-                    )
+                shards = await collect_shards(
+                    params.output, params.collect, servers, params.spread
                 )
                 await merge_shards(params.output, shards)
-                await aggregate_metrics(params.output, servers, params.aggregate)
+                if exit_code_of_signal() is None:  # else servers are let go at once
+                    await aggregate_metrics(params.output, servers, params.aggregate)
         summary = await profile_rewards(params.output, params.profile, shards)
-
-    await publish_profile(summary)
-    said = headline(summary)
-    if summary.is_partial:
-        name = "Partial" if exit_code_of_signal() is None else "Interrupted"
-        return Failed(name=name, message=said, data=summary)
-    return Completed(message=said, data=summary)
+        summary = await derive_insights(summary, params.profile)
+        if params.comparison.baseline is not None:
+            summary = await compare_with_baseline(
+                summary, params.comparison, params.profile.pass_threshold
+            )
+        tell_end(summary)
+        await publish_profile(summary)
+    return summary

@@ -1,5 +1,7 @@
 """Run names read as a sentence: what is profiled, how often, and where to."""
 
+from datetime import UTC, datetime
+
 from prefect.runtime import flow_run
 
 from flows.parameters import RewardProfilingParams
@@ -10,7 +12,14 @@ def run_name() -> str:
     params = flow_run.parameters.get("params")
     if isinstance(params, dict):
         params = RewardProfilingParams.model_validate(params)
-    return sentence(params) if isinstance(params, RewardProfilingParams) else "profile"
+    if not isinstance(params, RewardProfilingParams):
+        return "profile"
+    return sentence(params.at(scheduled_start()))
+
+
+def scheduled_start() -> datetime:
+    """Return when the present run was to start; a run that is retried keeps it."""
+    return flow_run.scheduled_start_time or datetime.now(UTC)
 
 
 def sentence(params: RewardProfilingParams) -> str:

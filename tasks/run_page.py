@@ -6,24 +6,57 @@ every few seconds, each with a time limit, and one that fails is dropped.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from uuid import UUID
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import httpx
-from prefect import get_run_logger
-from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
+from prefect import get_run_logger, runtime
+from prefect.artifacts import (
+    acreate_markdown_artifact,
+    acreate_progress_artifact,
+    acreate_table_artifact,
+    aupdate_progress_artifact,
+)
+from prefect.events import emit_event
 from prefect.exceptions import PrefectException
+from prefect.settings import PREFECT_API_URL
+from prefect.utilities.urls import url_for
 
+from tasks.core.models import RunSummary
+from tasks.core.outcome import announcement, announcements
 from tasks.core.progress import Progress
 from tasks.core.reporting import progress_line, slowest_rollouts
 from tasks.core.starting import Changes, ObserveServers, ServerState
+from tasks.operations.stopping import exit_code_of_signal
 from tasks.operations.watching import watcher
 from tasks.operations.window import Observer
 
+if TYPE_CHECKING:
+    from uuid import UUID
+
+RESOURCE = "reward-profiling.output."
+"""What an event is about: this, and the output's path."""
 REPORT_SECONDS = 5.0
 _LIMIT_SECONDS = 10.0
+_END_SECONDS = 20.0
+_PAUSE_SECONDS = 2.0
 _MAX_NOTES = 10
+
+
+def tell_page() -> None:
+    """Say where the present run is seen, to whoever watches the process."""
+    page = url_for("flow-run", runtime.flow_run.id)
+    if PREFECT_API_URL.value() and page is not None:
+        watcher.get().say(f"seen at {page}")
+
+
+def tell_end(summary: RunSummary) -> None:
+    """Tell whoever watches the process what the run came to."""
+    watcher.get().end(summary)
 
 
 def tell(message: str) -> None:
@@ -90,26 +123,44 @@ async def progress_observer(key: str) -> AsyncIterator[Observer]:
 
 
 async def _report_for_ever(key: str, latest: _Latest) -> None:
-    artifact: UUID | None = None
+    report = _ProgressReport(key, latest)
     try:
         while True:
             await asyncio.sleep(REPORT_SECONDS)
-            if latest.progress is not None:
-                artifact = await _report(key, artifact, latest.progress)
+            await taken(report)
     finally:
-        if latest.progress is not None:
-            await _report(key, artifact, latest.progress)
+        if not await taken(report):
+            _owed.append(report)
 
 
-async def _report(key: str, artifact: UUID | None, progress: Progress) -> UUID | None:
-    """Create or update the progress artifact; without an answer, leave it for later."""
-    percent = 100.0 * progress.done / progress.planned if progress.planned else 100.0
-    said = progress_line(progress, time.monotonic())
-    async with dropped_when_away():
-        if artifact is None:
-            return await acreate_progress_artifact(percent, key=key, description=said)
-        await aupdate_progress_artifact(artifact, percent, description=said)
-    return artifact
+class _ProgressReport:
+    """Creates or updates one shard's progress on the page, as it is by then."""
+
+    def __init__(self, key: str, latest: _Latest) -> None:
+        self._key = key
+        self._latest = latest
+        self._artifact: UUID | None = None
+
+    async def __call__(self) -> None:
+        progress = self._latest.progress
+        if progress is None:
+            return
+        done = progress.done / progress.planned if progress.planned else 1.0
+        said = progress_line(progress, time.monotonic())
+        if self._artifact is None:
+            self._artifact = await acreate_progress_artifact(
+                100.0 * done, key=self._key, description=said
+            )
+        else:
+            await aupdate_progress_artifact(
+                self._artifact, 100.0 * done, description=said
+            )
+
+
+Report = Callable[[], Awaitable[object]]
+"""Puts something on the run's page."""
+_owed: list[Report] = []
+"""Last reports of shards that Prefect's server did not take."""
 
 
 @asynccontextmanager
@@ -120,3 +171,52 @@ async def dropped_when_away() -> AsyncIterator[None]:
             yield
     except (httpx.HTTPError, OSError, PrefectException) as error:
         get_run_logger().debug("Prefect's server did not take a report: %s", error)
+
+
+async def taken(report: Report) -> bool:
+    """Make a report once; say whether Prefect's server took it in time."""
+    async with dropped_when_away():
+        await report()
+        return True
+
+
+async def show(*reports: Report) -> None:
+    """Make a run's last reports, and those still owed.
+
+    The files are written by now: a server that is away is waited for, but not for long,
+    and not by a process that was told to stop.
+    """
+    deadline = time.monotonic() + _END_SECONDS
+    for report in (*_owed, *reports):
+        while not await taken(report):
+            if exit_code_of_signal() is not None or time.monotonic() > deadline:
+                return
+            await asyncio.sleep(_PAUSE_SECONDS)
+    _owed.clear()
+
+
+def table(key: str, rows: Sequence[dict[str, str]], caption: str) -> Report:
+    """Return a report that is a table."""
+    return partial(acreate_table_artifact, list(rows), key=key, description=caption)
+
+
+def text(key: str, markdown: str, caption: str) -> Report:
+    """Return a report that is a text in Markdown."""
+    return partial(acreate_markdown_artifact, markdown, key=key, description=caption)
+
+
+def announce(summary: RunSummary) -> None:
+    """Emit the events of a run's end; Prefect sends them beside the run.
+
+    A run that was told to stop has not come to its end.
+    """
+    if exit_code_of_signal() is not None:
+        return
+    output = str(Path(summary.output).absolute())
+    resource = {
+        "prefect.resource.id": f"{RESOURCE}{quote(output)}",
+        "prefect.resource.name": output,
+    }
+    for event in announcements(summary):
+        # Prefect's own function: what goes wrong is logged there, and nothing waits.
+        emit_event(event, resource, payload=announcement(summary) | {"output": output})

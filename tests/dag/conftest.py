@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from prefect.settings import (
     PREFECT_LOGGING_TO_API_ENABLED,
     temporary_settings,
 )
+
+from tests.dag.living import COMMAND, Deployed, Hook, Workers
 
 START_SECONDS = 90.0
 
@@ -102,3 +105,49 @@ def found(api_url: str) -> Callable[..., list[dict[str, object]]]:
         return rows
 
     return listed
+
+
+@pytest.fixture(scope="session")
+def hook() -> Iterator[Hook]:
+    """Give a webhook that is listening."""
+    receiver = Hook()
+    thread = threading.Thread(target=receiver.server.serve_forever)
+    thread.start()
+    yield receiver
+    receiver.server.shutdown()
+    receiver.server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="session")
+def deployed(
+    api_url: str,
+    command_env: dict[str, str],
+    hook: Hook,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Deployed:
+    """Register everything on the shared server by the product's own command."""
+    folder = tmp_path_factory.mktemp("deployed")
+    env = {
+        **command_env,
+        "PREFECT_API_URL": api_url,
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_WORKER_QUERY_SECONDS": "1",
+        "DO_NOT_TRACK": "1",
+        "HOOK": hook.url,
+    }
+    done = subprocess.run(
+        [COMMAND, "deploy", "--folder", folder, "--webhook-url-env", "HOOK"],
+        cwd="/", env=env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (folder / "registered.txt").write_text(done.stdout)
+    return Deployed(api_url, folder, env)
+
+
+@pytest.fixture(scope="session")
+def workers(deployed: Deployed) -> Iterator[Workers]:
+    """Give a way to have a worker of the deployments; it ends with the tests."""
+    started = Workers(deployed)
+    yield started
+    started.kill()

@@ -26,7 +26,7 @@ Found = Callable[..., list[dict[str, object]]]
 DEMO = ServerOptions(demo=True)
 STEPS = {
     "start_servers", "materialize_inputs", "collect_shard", "merge_shards",
-    "aggregate_metrics", "profile_rewards", "publish_profile",
+    "aggregate_metrics", "profile_rewards", "derive_insights", "publish_profile",
 }  # fmt: skip
 
 
@@ -170,9 +170,18 @@ def test_the_page_shows_the_numbers_of_the_files(
     rows = orjson.loads(str(table["data"]))
     assert [row["agent"] for row in rows] == [a["agent_ref"]["name"] for a in agents]
     for row, agent in zip(rows, agents, strict=True):
+        assert (row["planned"], row["scored"], row["failed"]) == ("32", "32", "0")
         assert row["mean reward"].split(" ± ")[0] == f"{agent['mean/reward']:.3f}"
-        assert f"| {row['agent']} | {row['rollouts']} |" in str(report["data"])
-    assert str(report["data"]).startswith(f"# {grown.state.message}\n")
+        assert row["mean reward"].endswith("(n=8 tasks)")
+        assert row["pass rate"].endswith("(n=8 tasks)")
+        assert row["tasks with signal"].endswith(" of 8)")
+        assert row["mean reward"] in str(report["data"])
+    assert str(report["data"]).startswith("# 96 of 96 rollouts collected; mean ")
+    assert f"In `{grown.output.parent}`:" in str(report["data"])
+    slowest = orjson.loads(str(shown["reward-profiling-slowest"]["data"]))
+    seconds = [float(row["seconds"]) for row in slowest]
+    assert seconds == sorted(seconds, reverse=True)
+    assert "reward-profiling-failures" not in shown
 
 
 def test_the_profile_does_not_depend_on_the_number_of_shards(

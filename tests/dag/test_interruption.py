@@ -104,7 +104,7 @@ def test_a_partial_run_is_not_green_and_again_only_the_rest_is_asked(
     second = command(*line, PREFECT_API_URL=api_url)
 
     assert first.returncode == 3, first.stderr
-    assert first.stdout.startswith("46 of 48 rollouts collected: 2 failed; mean")
+    assert first.stdout.startswith("46 of 48 rollouts collected: 2 failed (2 agent_")
     assert profile.count(b"\n") == 23
     assert second.returncode == 0, second.stderr
     assert keys(tmp_path / "r.jsonl") == planned(tmp_path / "r.jsonl")
@@ -114,7 +114,7 @@ def test_a_partial_run_is_not_green_and_again_only_the_rest_is_asked(
     assert set(states) == {"Partial", "Completed"}
     assert states["Partial"]["type"] == "FAILED"  # type: ignore[index]
     said = states["Partial"]["message"]  # type: ignore[index]
-    assert said.startswith("46 of 48 rollouts collected: 2 failed; mean reward ")
+    assert said.startswith("46 of 48 rollouts collected: 2 failed (2 agent_run_error);")
 
 
 def test_repeats_of_identical_rows_are_never_answered_from_a_cache(

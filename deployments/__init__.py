@@ -1,0 +1,1 @@
+"""What Prefect is told once: deployments, their work pool, and automations."""

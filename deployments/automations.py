@@ -1,0 +1,161 @@
+"""Automations: what Prefect's server does by itself when a run ends or goes silent.
+
+A run that goes silent is marked Crashed. A crashed run of a deployment is started again
+as the same run, so that it has the same output and does what is still owed; at most
+`MAX_RESTARTS` times, and not when it crashed before it had begun.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from prefect.automations import AutomationCore
+from prefect.client.schemas.objects import StateType
+from prefect.events.actions import CallWebhook, ChangeFlowRunState
+from prefect.events.schemas.automations import EventTrigger, Posture
+from prefect.events.schemas.events import ResourceSpecification
+
+from tasks.core.outcome import (
+    INTERRUPTED_STATE,
+    PARTIAL,
+    REGRESSED,
+    RUN_TAG,
+    VERIFIER_SUSPECT,
+)
+
+SILENCE = timedelta(seconds=120)
+"""How long a run may be silent: heartbeats come every 30 s, and a server that is away
+for a minute is no crash."""
+MAX_RESTARTS = 3
+"""How often a run is started again."""
+PAUSE = timedelta(seconds=15)
+"""Between a crash and the next start."""
+CHOSEN_STATE = "Restarting"
+"""Name of the state, of the type CRASHED, of a run that is started again soon."""
+_EACH_RUN = {"prefect.resource.id"}
+_RUNS = ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"})
+_TAGGED = ResourceSpecification(
+    {"prefect.resource.id": f"prefect.tag.{RUN_TAG}", "prefect.resource.role": "tag"}
+)
+_DEPLOYED = ResourceSpecification({"prefect.resource.role": "deployment"})
+
+
+def silent_runs_crash() -> AutomationCore:
+    """Mark a run Crashed when nothing was heard of it for `SILENCE`."""
+    return AutomationCore(
+        name="reward-profiling: a silent run has crashed",
+        description=f"No heartbeat for {SILENCE.seconds} s: its process is gone.",
+        trigger=EventTrigger(
+            after={"prefect.flow-run.heartbeat"},
+            expect={"prefect.flow-run.*"},  # its end by any name, or another beat
+            match=_RUNS,
+            match_related=_TAGGED,
+            for_each=_EACH_RUN,
+            posture=Posture.Proactive,
+            threshold=1,
+            within=SILENCE,
+        ),
+        actions=[
+            ChangeFlowRunState(
+                state=StateType.CRASHED,
+                message=f"no heartbeat for {SILENCE.seconds} s: its process is gone",
+            )
+        ],
+    )
+
+
+def crashed_runs_are_chosen() -> AutomationCore:
+    """Choose the crashed runs of deployments that are started again.
+
+    They stay crashed for a moment: a worker tells of a process that was killed twice,
+    some seconds apart, and would take back a run that was started at once.
+    """
+    counts = [str(count) for count in range(1, MAX_RESTARTS + 1)]
+    return AutomationCore(
+        name="reward-profiling: a crashed run may start again",
+        description=f"At most {MAX_RESTARTS} times, and only one that had begun.",
+        trigger=EventTrigger(
+            after={"prefect.flow-run.Running"},  # one that cannot even start stays down
+            expect={
+                f"prefect.flow-run.{name}" for name in ("Crashed", INTERRUPTED_STATE)
+            },
+            match=ResourceSpecification({**_RUNS.root, "prefect.run-count": counts}),
+            match_related=[_TAGGED, _DEPLOYED],
+            for_each=_EACH_RUN,
+            posture=Posture.Reactive,
+            threshold=1,
+            within=timedelta(days=30),
+        ),
+        actions=[
+            ChangeFlowRunState(
+                name=CHOSEN_STATE,
+                state=StateType.CRASHED,
+                message="it crashed, and starts again in a moment",
+                force=True,
+            )
+        ],
+    )
+
+
+def chosen_runs_start_again() -> AutomationCore:
+    """Start a chosen run again, as the same run: it does what is still owed."""
+    return AutomationCore(
+        name="reward-profiling: a crashed run starts again",
+        description=f"{PAUSE.seconds} s after it crashed; it does what is still owed.",
+        trigger=EventTrigger(
+            after={f"prefect.flow-run.{CHOSEN_STATE}"},
+            expect={"prefect.flow-run.AwaitingRetry"},  # by a person, before us
+            match=_RUNS,
+            match_related=[_TAGGED, _DEPLOYED],
+            for_each=_EACH_RUN,
+            posture=Posture.Proactive,
+            threshold=1,
+            within=PAUSE,
+        ),
+        actions=[
+            ChangeFlowRunState(
+                name="AwaitingRetry",
+                state=StateType.SCHEDULED,
+                message="it crashed; it is started again and does what is still owed",
+            )
+        ],
+    )
+
+
+def webhook_is_told(block: UUID) -> AutomationCore:
+    """Call a webhook when a run is partial, regressed, or its verifier is suspect."""
+    return AutomationCore(
+        name="reward-profiling: tell the webhook",
+        description="Partial, regressed, or a suspect verifier.",
+        trigger=EventTrigger(
+            expect={PARTIAL, REGRESSED, VERIFIER_SUSPECT},
+            match=ResourceSpecification(
+                {"prefect.resource.id": "reward-profiling.output.*"}
+            ),
+            for_each=_EACH_RUN,
+            posture=Posture.Reactive,
+            threshold=1,
+            within=timedelta(0),
+        ),
+        actions=[CallWebhook(block_document_id=block, payload=_PAYLOAD)],
+    )
+
+
+# Prefect renders it; `text` is what chat services show.
+_PAYLOAD = """{
+  "text": {{ (event.event ~ ": " ~ event.payload["message"]) | tojson }},
+  "event": {{ event.event | tojson }},
+  "output": {{ event.payload["output"] | tojson }},
+  "payload": {{ event.payload | tojson }},
+  "page": {{ (flow_run | ui_url) | tojson }}
+}"""
+
+
+def automations(webhook: UUID | None) -> Sequence[AutomationCore]:
+    """Return every automation; that of the webhook where there is one."""
+    given = [
+        silent_runs_crash(),
+        crashed_runs_are_chosen(),
+        chosen_runs_start_again(),
+    ]
+    return given if webhook is None else [*given, webhook_is_told(webhook)]

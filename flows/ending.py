@@ -1,0 +1,72 @@
+"""How a run ends in Prefect: the state that says what it came to.
+
+| state | type | when |
+|---|---|---|
+| Completed | COMPLETED | every planned rollout has a record |
+| Partial | FAILED | some have none, or failed; the message says which |
+| Failed | FAILED | a finding is as bad as `--strict` says, or the run broke |
+| Interrupted | CRASHED | a signal came from outside, and rollouts are owed |
+| Cancelled | CANCELLED | a person cancelled it |
+
+A state's colour is its type's. Partial is of the type FAILED, so that what Prefect does
+for a run that is not done, its retries and its Retry button, does the rest; automations
+tell it apart by its name.
+"""
+
+import asyncio
+
+import httpx
+from prefect import get_client, get_run_logger
+from prefect.client.schemas.objects import State
+from prefect.exceptions import PrefectException
+from prefect.runtime import flow_run
+from prefect.states import Cancelled, Completed, Crashed, Failed
+
+from tasks.core.models import RunSummary
+from tasks.core.options import Strictness
+from tasks.core.outcome import (
+    INTERRUPTED_STATE,
+    PARTIAL_STATE,
+    as_bad_as,
+    state_message,
+)
+from tasks.operations.stopping import exit_code_of_signal
+
+_LIMIT_SECONDS = 5.0
+
+
+async def final_state(
+    summary: RunSummary, strict: Strictness | None
+) -> State[RunSummary]:
+    """Return the state that a run ends in; `strict` makes findings failures."""
+    said = state_message(summary)
+    if exit_code_of_signal() is not None and await is_being_cancelled():
+        return Cancelled(message=said, data=summary)
+    if summary.is_partial and exit_code_of_signal() is not None:
+        return Crashed(name=INTERRUPTED_STATE, message=said, data=summary)
+    if summary.is_partial:
+        return Failed(name=PARTIAL_STATE, message=said, data=summary)
+    if strict is not None and as_bad_as(strict, summary):
+        return Failed(message=said, data=summary)
+    return Completed(message=said, data=summary)
+
+
+async def stopped_state() -> State[RunSummary] | None:
+    """Return the state of a run that was cut short before there is a summary.
+
+    None when nobody cancelled it in Prefect: the cause goes on its way.
+    """
+    if exit_code_of_signal() is None or not await is_being_cancelled():
+        return None
+    return Cancelled(message="cancelled before the collection had begun or after it")
+
+
+async def is_being_cancelled() -> bool:
+    """Ask Prefect whether a person cancelled the present run; not known is no."""
+    try:
+        async with asyncio.timeout(_LIMIT_SECONDS), get_client() as client:
+            run = await client.read_flow_run(flow_run.id)
+    except (httpx.HTTPError, OSError, PrefectException) as error:
+        get_run_logger().debug("Prefect's server does not say: %s", error)
+        return False
+    return run.state is not None and run.state.is_cancelling()

@@ -1,0 +1,27 @@
+"""Step: a profiled output beside an earlier one, and whether it is worse."""
+
+import asyncio
+from pathlib import Path
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.models import RunSummary
+from tasks.core.options import BaselineOptions
+from tasks.operations.baseline_run import add_comparison
+
+
+@task(
+    name="compare-with-baseline",
+    task_run_name="compare with {options.baseline}",
+    cache_policy=NO_CACHE,
+)
+async def compare_with_baseline(
+    summary: RunSummary, options: BaselineOptions, pass_threshold: float
+) -> RunSummary:
+    """Write the comparison; return the summary with its verdict as a finding."""
+    files = RunFiles(Path(summary.output))
+    return await asyncio.to_thread(
+        add_comparison, summary, files, options, pass_threshold
+    )

@@ -1,0 +1,269 @@
+"""What is deployed, run by a real worker: asked for, cancelled, killed, resumed."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from flows.parameters import EMBEDDED_TASKS
+from tests.dag.living import Deployed, Hook, Workers
+
+DEMO = {"demo": True}
+
+
+def children_of(pid: int) -> list[int]:
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def until(holds: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.1)
+
+
+def keys(path: Path) -> Counter[tuple[int, int]]:
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return Counter((row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows)
+
+
+def collected(output: Path, count: int) -> None:
+    until(
+        lambda: output.exists() and output.read_bytes().count(b"\n") >= count,
+        f"{count} rollouts in {output}",
+    )
+
+
+def on(servers: httpx.Client) -> dict[str, Any]:
+    return {
+        "servers": {"head_url": str(servers.base_url)},
+        "input": str(EMBEDDED_TASKS),
+    }
+
+
+def turn(servers: httpx.Client, **knobs: object) -> None:
+    servers.post("/_knobs", json=knobs).raise_for_status()
+
+
+def asked(servers: httpx.Client) -> Counter[str]:
+    return Counter(servers.get("/_knobs").json()["by_key"])
+
+
+@pytest.fixture
+def slow_servers(servers: httpx.Client) -> httpx.Client:
+    """Give an environment in which each rollout takes a while."""
+    turn(servers, latency_ms=700)
+    return servers
+
+
+def test_deploy_tells_what_it_registered_and_again_changes_nothing(
+    deployed: Deployed,
+) -> None:
+    said = (deployed.folder / "registered.txt").read_text()
+    before = deployed.post("deployments/filter", {}).json()
+
+    done = subprocess.run(
+        [deployed.command, "deploy", "--folder", str(deployed.folder),
+         "--webhook-url-env", "HOOK"],
+        cwd="/", env=deployed.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.stdout == said, done.stderr
+    after = deployed.post("deployments/filter", {}).json()
+    assert {one["name"] for one in after} >= {"demo", "nightly", "on-demand"}
+    assert sorted(one["id"] for one in after) == sorted(one["id"] for one in before)
+    automations = deployed.post("automations/filter", {}).json()
+    names = [one["name"] for one in automations]
+    assert len(names) == len(set(names)) == 4
+    for name in ("demo", "nightly", *names):
+        assert name in said
+
+
+def test_the_nightly_run_is_scheduled(deployed: Deployed) -> None:
+    nightly = deployed.deployment("nightly")
+
+    (schedule,) = nightly["schedules"]
+    assert (schedule["active"], schedule["schedule"]["cron"]) == (True, "0 2 * * *")
+    assert nightly["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
+
+    def planned() -> list[dict[str, Any]]:
+        wanted = {"deployments": {"id": {"any_": [nightly["id"]]}}}
+        runs: list[dict[str, Any]] = deployed.post("flow_runs/filter", wanted).json()
+        return runs
+
+    until(lambda: bool(planned()), "a nightly run on the server", seconds=30)
+    assert {run["state_name"] for run in planned()} == {"Scheduled"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"plan": {"num_repeats": "abc"}}, "params.plan.num_repeats"),
+        ({"plan": {"num_repeats": -1}}, "params.plan.num_repeats"),
+        ({"plan": {"limit": 0}}, "params.plan.limit"),
+        ({"collect": {"concurrency": 0}}, "params.collect.concurrency"),
+        ({"collect": {"dispatch": "best"}}, "params.collect.dispatch"),
+        ({"profile": {"signal_tolerance": -1}}, "params.profile.signal_tolerance"),
+        ({"output": "runs/{day}/r.jsonl"}, "params.output"),
+        ({"servers": {}}, "give exactly one of head_url"),
+        (
+            {"servers": {"demo": True, "head_url": "http://h"}},
+            "exactly one of head_url",
+        ),
+        ({"input": None}, "input is required unless the servers are the demo"),
+        ({"unknown": 1}, "'unknown' was unexpected"),
+    ],
+)
+def test_a_bad_value_is_refused_before_there_is_a_run(
+    deployed: Deployed, wrong: dict[str, Any], field: str
+) -> None:
+    reply = deployed.ask("on-demand", **wrong)
+
+    assert reply.status_code == 409
+    assert field in reply.json()["detail"]
+
+
+def test_one_run_at_a_time_has_an_output_and_the_others_are_seen_to_be_skipped(
+    deployed: Deployed, workers: Workers, slow_servers: httpx.Client
+) -> None:
+    workers.one()
+    turn(slow_servers, latency_ms=4000)  # none ends before all have had their turn
+    given = {
+        **on(slow_servers), "output": "runs/{date}/r.jsonl",
+        "plan": {"num_repeats": 4}, "collect": {"concurrency": 4},
+    }  # fmt: skip
+    first = deployed.run("nightly", **given)
+    until(lambda: any(deployed.folder.glob("runs/*/r.jsonl")), "the first collects")
+
+    second = deployed.run("nightly", **given)
+    third = deployed.run("on-demand", **given)
+    skipped = deployed.until(second, "Cancelled", "Completed")
+    refused = deployed.until(third, "Failed", "Completed")
+    turn(slow_servers, latency_ms=0)
+    state = deployed.until(first, "Completed", "Failed")
+
+    assert skipped["message"] == "Deployment concurrency limit reached."
+    assert "another run is writing this output: pid " in refused["message"]
+    assert state["message"].startswith("96 of 96 rollouts collected; mean reward ")
+    (output,) = deployed.folder.glob("runs/*/r.jsonl")
+    day = output.parent.name
+    assert keys(output).total() == 96
+    assert set(keys(output).values()) == {1}
+    known = deployed.get(f"flow_runs/{first}")
+    assert known["expected_start_time"].startswith(day)
+    assert known["name"] == f"4 repeats of tasks into runs/{day}/r.jsonl"
+
+
+def test_a_cancelled_run_frees_its_servers_and_keeps_what_it_has(
+    deployed: Deployed, workers: Workers
+) -> None:
+    worker = workers.one()
+    output = deployed.folder / "cancelled/r.jsonl"
+    run = deployed.run(
+        "on-demand", servers=DEMO, input=None, plan={"num_repeats": 40},
+        output="cancelled/r.jsonl", collect={"concurrency": 8},
+    )  # fmt: skip
+    collected(output, 40)
+    processes = [p for c in children_of(worker.pid) for p in [c, *children_of(c)]]
+    assert len(processes) > 1
+    began = time.monotonic()
+
+    deployed.post(f"flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
+    until(lambda: not any(map(is_alive, processes)), "all gone", seconds=15)
+    state = deployed.until(run, "Cancelled", "Crashed", seconds=15)
+
+    assert state["name"] == "Cancelled"
+    assert time.monotonic() - began < 15
+    assert state["message"].startswith(f"{keys(output).total()} of 960 rollouts")
+    of_run = {"artifacts": {"flow_run_id": {"any_": [run]}}}
+    shown = deployed.post("artifacts/filter", of_run).json()
+    assert "reward-profiling-report" in {artifact["key"] for artifact in shown}
+
+
+@pytest.fixture
+def impatient(deployed: Deployed) -> Iterator[None]:
+    """Have a silent run crash sooner than in life: after one heartbeat is missed."""
+    (silent,) = [
+        one
+        for one in deployed.post("automations/filter", {}).json()
+        if "silent" in one["name"]
+    ]
+    path = f"automations/{silent['id']}"
+    body = {
+        name: silent[name]
+        for name in ("name", "description", "enabled", "trigger", "actions")
+    }
+    trigger = {**body["trigger"], "within": 40}
+    deployed.call("PUT", path, json={**body, "trigger": trigger}).raise_for_status()
+    yield
+    deployed.call("PUT", path, json=body).raise_for_status()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_runs_of_a_dead_worker_and_dead_runs_start_again_and_do_the_rest(
+    deployed: Deployed, workers: Workers, slow_servers: httpx.Client
+) -> None:
+    given = {
+        **on(slow_servers), "plan": {"num_repeats": 4}, "collect": {"concurrency": 4}
+    }  # fmt: skip
+    worker = workers.one()
+    silent = deployed.run("on-demand", **given, output="silent/r.jsonl")
+    collected(deployed.folder / "silent/r.jsonl", 10)
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+    heir = workers.one()
+    killed = deployed.run("on-demand", **given, output="killed/r.jsonl")
+    collected(deployed.folder / "killed/r.jsonl", 10)
+    (process,) = children_of(heir.pid)
+    os.kill(process, signal.SIGKILL)
+
+    for run in (killed, silent):
+        state = deployed.until(run, "Completed", "Failed", "Partial", seconds=150)
+        assert state["message"].startswith("96 of 96 rollouts collected")
+        names = deployed.states(run)
+        assert names.count("Running") == 2
+        assert names.index("Crashed") < names.index("Restarting")
+    assert sum(asked(slow_servers).values()) <= 2 * (96 + 4)
+    for name in ("silent", "killed"):
+        assert keys(deployed.folder / name / "r.jsonl").total() == 96
+
+
+def test_a_partial_run_is_told_to_the_webhook(
+    deployed: Deployed, workers: Workers, servers: httpx.Client, hook: Hook
+) -> None:
+    workers.one()
+    turn(servers, fail_status=500, fail_match="capital of Australia")
+
+    run = deployed.run(
+        "on-demand", **on(servers), plan={"num_repeats": 1}, output="told/r.jsonl",
+        collect={"retries": 0},
+    )  # fmt: skip
+    state = deployed.until(run, "Partial", "Completed", "Failed")
+    until(lambda: bool(hook.heard), "the webhook is called", seconds=20)
+
+    assert state["type"] == "FAILED"
+    (told,) = hook.heard
+    assert told["event"] == "reward-profiling.partial"
+    assert told["text"].startswith("reward-profiling.partial: 23 of 24 rollouts coll")
+    assert told["output"] == str(deployed.folder / "told/r.jsonl")
+    assert told["payload"]["failed"] == 1
+    assert run in told["page"]
+    assert len(json.dumps(told)) < 20_000
