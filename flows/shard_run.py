@@ -1,0 +1,68 @@
+"""The flow that a worker runs for another run: one shard, from plan to records."""
+
+import asyncio
+from pathlib import Path
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Cancelled, Completed, Crashed, Failed
+
+from flows.ending import is_being_cancelled
+from tasks.collect_shard import collect_shard
+from tasks.core.models import ReadyServers, ShardSummary
+from tasks.core.options import CollectOptions, Frozen
+from tasks.core.outcome import INTERRUPTED_STATE, PARTIAL_STATE
+from tasks.core.spreading import Leader
+from tasks.operations.stopping import exit_code_of_signal, stop_on_signals
+
+
+class ShardRun(Frozen):
+    """One shard, as the run that leads it hands it to a worker. Not to be filled in."""
+
+    output: Path
+    """The rollouts file; this machine sees it under the same path."""
+
+    index: int
+    """The shard, from 0."""
+
+    collect: CollectOptions
+    """How the whole run collects."""
+
+    servers: ReadyServers
+    """Servers that the run found ready."""
+
+    leader: Leader
+    """The run that waits for the shard."""
+
+
+@flow(name="collect-shard")
+async def shard_run(params: ShardRun) -> State[ShardSummary]:
+    """Collect one shard of a run that waits for it; that run starts this one."""
+    with stop_on_signals():
+        try:
+            summary = await collect_shard(
+                params.output,
+                params.index,
+                params.collect,
+                params.servers,
+                params.leader,
+            )
+        except asyncio.CancelledError:
+            if exit_code_of_signal() is None or not await is_being_cancelled():
+                raise
+            return Cancelled(message="cancelled before the collection had begun")
+        return await _state_of(summary)
+
+
+async def _state_of(summary: ShardSummary) -> State[ShardSummary]:
+    done = summary.planned - summary.missing
+    said = f"{done} of {summary.planned} rollouts collected"
+    if summary.stopped:
+        said += f": {summary.stopped}"
+    if not summary.missing:
+        return Completed(message=said, data=summary)
+    if exit_code_of_signal() is None:
+        return Failed(name=PARTIAL_STATE, message=said, data=summary)
+    if await is_being_cancelled():
+        return Cancelled(message=said, data=summary)
+    return Crashed(name=INTERRUPTED_STATE, message=said, data=summary)

@@ -1,0 +1,55 @@
+"""Starts the shards of a run, and brings their summaries together.
+
+The one place that decides where a shard is collected.
+"""
+
+import asyncio
+from pathlib import Path
+
+from flows.cluster_shards import collect_on_cluster
+from flows.leading import Led
+from flows.pool_shards import collect_on_pool
+from flows.shard_runs import check_deployment
+from tasks.adapters.extras import need_extra
+from tasks.collect_shard import collect_shard
+from tasks.core.models import ReadyServers, ShardSummary
+from tasks.core.options import CollectOptions
+from tasks.core.spreading import SpreadOptions
+
+
+async def check_spread(spread: SpreadOptions) -> None:
+    """Check what can be known of the runner before anything starts.
+
+    Raises:
+        ConfigError: an extra is not installed, or a deployment not registered.
+    """
+    need_extra(spread.runner)
+    if spread.runner == "work-pool":
+        await check_deployment(spread.shard_deployment)
+
+
+async def collect_shards(
+    output: Path,
+    options: CollectOptions,
+    servers: ReadyServers,
+    spread: SpreadOptions,
+) -> list[ShardSummary]:
+    """Collect every shard of the plan, side by side; return them in order of index.
+
+    Raises:
+        ConfigError: there is no plan, or it names unknown agents.
+        RecordError: the plan cannot be read.
+        RewardProfilingError: not one of the shards that run elsewhere could begin.
+    """
+    if not spread.is_elsewhere:
+        return await asyncio.gather(
+            *(
+                collect_shard(output, index, options, servers)
+                for index in range(options.num_shards)
+            )
+        )
+    led = Led.of(output, options, servers, spread)
+    async with led.until_ended():
+        if spread.runner == "work-pool":
+            return await collect_on_pool(led)
+        return await collect_on_cluster(led)
