@@ -1,5 +1,5 @@
 """`python -m flows` is the `reward-profiling` command."""
 
-from flows.cli import main
+from flows.entry import main
 
 main()

@@ -11,15 +11,9 @@ from cyclopts import App, CycloptsError, Parameter
 from pydantic import ValidationError
 
 from flows.exit_codes import ExitCode
-from flows.terminal import STOPPED, complain, option_faults
-from tasks.core.errors import (
-    ConfigError,
-    OutputLockedError,
-    RecordError,
-    RewardProfilingError,
-)
-
-_REFUSED = (ConfigError, RecordError, OutputLockedError)
+from flows.plain_errors import STOPPED, code_of, words_of
+from flows.terminal import complain, option_faults
+from tasks.core.errors import RewardProfilingError
 
 
 def _default_shown(value: object) -> str | None:
@@ -53,6 +47,12 @@ for name, path, says in (
     ("merge", "files", "Put an output's shards together."),
     ("profile", "files", "Profile collected rollouts, as Gym does."),
     ("inspect", "files", "Show what an output holds."),
+    ("compare", "comparison", "Judge a candidate's rewards against a baseline's."),
+    ("export", "exporting", "Log a profile to Weights & Biases or MLflow."),
+    ("select", "selection", "Keep the task rows that can teach, by their pass rate."),
+    ("report", "report", "Write a page that shows what the rewards say."),
+    ("deploy", "deploy", "Register deployments and automations in Prefect."),
+    ("worker", "deploy", "Run what is deployed and due, until stopped."),
 ):
     app.command(f"flows.commands.{path}:{name}", name=name, help=says)
 
@@ -72,16 +72,9 @@ def run(arguments: list[str]) -> int:
         complain(faults or str(error))
     except ValidationError as error:
         complain(option_faults(error))
-    except _REFUSED as error:
-        complain(str(error))
-    except RewardProfilingError as error:
-        complain(str(error))
-        return ExitCode.FAILED
-    except OSError as error:
-        # A disk that is full or read-only, a name that is too long: the path says it.
-        where = f"{error.filename}: " if error.filename else ""
-        complain(f"{where}{error.strerror or error}")
-        return ExitCode.FAILED
+    except (RewardProfilingError, OSError) as error:
+        complain(words_of(error))
+        return code_of(error)
     except KeyboardInterrupt:
         complain(STOPPED)
         return ExitCode.INTERRUPTED

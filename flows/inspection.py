@@ -1,84 +1,89 @@
-"""What `inspect` shows of an output: its files, how complete it is, its profiles."""
+"""What `inspect` shows of an output: its files, how complete it is, how tasks did."""
 
-from itertools import islice
-from pathlib import Path
-from typing import Any
+import sys
+from collections.abc import Iterable
 
+import msgspec
 from rich.text import Text
 
 from flows.exit_codes import ExitCode
 from flows.terminal import out, show_table
-from tasks.adapters.jsonl import located, parse_object, read_lines
 from tasks.adapters.run_directory import RunFiles
-from tasks.core import wire
-from tasks.core.errors import ConfigError
-from tasks.core.records import rollout_key
+from tasks.core.counts import RunCounts
+from tasks.core.overview import Tenth
+from tasks.core.reporting import COLUMNS, agent_cells, findings
 from tasks.operations.gym_health import read_gym_health
-from tasks.operations.ledgers import read_ledger
+from tasks.operations.inspecting import FileGlance, NamedTask, Overview, overview
 
-_SHOWN_PROFILES = 10
-_UNKNOWN = "unknown"
+_BAR = "█"
+_PARTS = " ▏▎▍▌▋▊▉"
+_BAR_WIDTH = 40
 
 
-def show_output(files: RunFiles) -> int:
-    """Print an output's files with their line counts, its completion and profiles.
+def show_output(
+    files: RunFiles, *, pass_threshold: float = 1.0, as_json: bool = False
+) -> int:
+    """Print an output's files, its completion, and how its tasks did.
 
     Raises:
         ConfigError: there is nothing at that path.
         RecordError: a line cannot be read; names file and line.
     """
-    paths = [
-        files.rollouts, files.materialized_inputs, files.failures, files.damaged,
-        files.timings, files.aggregate_metrics, files.reward_profiling,
-        files.agent_metrics,
-        files.repeat_level_metrics, files.run,
-    ]  # fmt: skip
-    present = [path for path in paths if path.exists()]
-    present += [part.rollouts for part in files.shards()]
-    if not present:
-        raise ConfigError(f"nothing was written for {files.rollouts} yet")
-    rows = [(path.name, _count(path), _size(path)) for path in present]
-    show_table(("file", "lines", "size"), rows)
-    is_partial = _show_completion(files)
-    _show_health(files)
-    _show_profiles(files.reward_profiling, files.rollouts)
+    found = overview(files, pass_threshold=pass_threshold)
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found)))
+        sys.stdout.buffer.write(b"\n")
+    else:
+        _show(found, files)
+    is_partial = found.counts is not None and found.counts.is_partial
     return ExitCode.PARTIAL if is_partial else ExitCode.WHOLE
 
 
-def _count(path: Path) -> str:
-    return f"{sum(1 for _ in read_lines(path)):,}"
+def _show(found: Overview, files: RunFiles) -> None:
+    rows = [
+        (file.name, f"{file.num_lines:,}" if file.num_lines else "", _size(file))
+        for file in found.files
+    ]
+    show_table(("file", "lines", "size"), rows)
+    if found.counts is not None:
+        out.print()
+        _show_completion(found, found.counts)
+    _show_health(files)
+    if found.is_outdated:
+        said = "the profile is older than the records; `profile` them again"
+        out.print(Text(said, style="yellow"))
+    if found.counts is not None:
+        _show_tasks(found, found.counts)
 
 
-def _size(path: Path) -> str:
-    size = path.stat().st_size
+def _size(file: FileGlance) -> str:
+    size = file.num_bytes
     for power, unit in ((3, "GB"), (2, "MB"), (1, "KB")):
         if size >= 1000**power:
             return f"{size / 1000**power:.1f} {unit}"
     return f"{size} B"
 
 
-def _show_completion(files: RunFiles) -> bool:
-    """Print how much of the plan is collected; say whether something is not."""
-    if not files.materialized_inputs.exists():
-        return False
-    ledger = read_ledger(files)
-    planned = collected = given_up = 0
-    for line in read_lines(files.materialized_inputs):
-        with located(files.materialized_inputs, line.number):
-            key = rollout_key(parse_object(line.text))
-        planned += 1
-        collected += key in ledger.collected
-        given_up += key not in ledger.collected and ledger.is_given_up(key)
-    share = f" ({100 * collected / planned:.1f} %)" if planned else ""
-    parts = [f"{collected} of {planned} planned rollouts collected{share}"]
-    if planned - collected - given_up:
-        parts.append(f"{planned - collected - given_up} owed")
-    if given_up:
-        parts.append(f"{given_up} given up")
-    out.print()
-    style = "yellow" if collected < planned else "green"
+def _show_completion(found: Overview, counts: RunCounts) -> None:
+    """Print how much of the plan there is, and what is not."""
+    share = (
+        f" ({100 * counts.collected / counts.planned:.1f} %)" if counts.planned else ""
+    )
+    parts = [
+        f"{counts.collected} of {counts.planned} planned rollouts collected{share}"
+    ]
+    for count, words in (
+        (found.num_owed, "owed"),
+        (found.num_given_up, "given up"),
+        (counts.masked, "masked"),
+        (counts.unscored, "without a usable reward"),
+    ):
+        if count:
+            parts.append(f"{count} {words}")
+    style = "yellow" if counts.is_partial else "green"
     out.print(Text(", ".join(parts), style=f"bold {style}"))
-    return collected < planned
+    for finding in findings(counts):
+        out.print(Text(f"  ! {finding}", style="yellow"))
 
 
 def _show_health(files: RunFiles) -> None:
@@ -96,47 +101,59 @@ def _show_health(files: RunFiles) -> None:
         out.print(Text(f"  {rollout}: {found}", style="dim"))
 
 
-def _show_profiles(path: Path, rollouts: Path) -> None:
-    if not path.exists():
-        return
-    profiles = [
-        parse_object(line.text)
-        for line in islice(read_lines(path), _SHOWN_PROFILES + 1)
-    ]
+def _show_tasks(found: Overview, counts: RunCounts) -> None:
     out.print()
-    if rollouts.exists() and rollouts.stat().st_mtime > path.stat().st_mtime:
-        said = "the profile is older than the records; `profile` them again"
-        out.print(Text(said, style="yellow"))
-    show_table(
-        ("task", "rollouts", "mean", "std", "min", "max", "input"),
-        [_cells(profile) for profile in profiles[:_SHOWN_PROFILES]],
-        last_is_prose=True,
-    )
-    if len(profiles) > _SHOWN_PROFILES:
-        out.print(f"  … the rest is in {path.name}", style="dim")
+    show_table(COLUMNS, [agent_cells(agent) for agent in counts.agents])
+    if not found.tenths:
+        return
+    out.print()
+    scored = counts.num_scored_tasks
+    out.print(Text(f" mean reward of {_tasks(scored)}", style="bold"))
+    for line in bars(found.tenths, min(_BAR_WIDTH, out.width - 30)):
+        out.print(Text(f" {line}"))
+    for title, tasks in (
+        ("most solved", found.most_solved),
+        ("least solved", found.least_solved),
+    ):
+        if tasks:
+            out.print()
+            _show_named(title, tasks)
 
 
-def _cells(profile: dict[str, Any]) -> tuple[str, ...]:
-    count = f"{profile.get('num_rollouts')}/{profile.get('expected_num_rollouts')}"
-    agent = profile.get(wire.AGENT_REF, {}).get("name")
-    task = str(profile.get(wire.TASK_INDEX)) + (f" {agent}" if agent else "")
-    numbers = (_number(profile, name) for name in ("mean", "std", "min", "max"))
-    return (task, count, *numbers, _prompt(profile.get("sample", {})))
+def _tasks(count: int) -> str:
+    return f"{count} task" + "s" * (count != 1)
 
 
-def _number(profile: dict[str, Any], statistic: str) -> str:
-    value = profile.get(f"{statistic}/{wire.REWARD}")
-    if statistic == "std" and profile.get("num_rollouts") == 1:
-        return _UNKNOWN  # Gym writes 0.0 here; one rollout has no spread
-    return _UNKNOWN if value is None else f"{value:.3f}"
+def bars(tenths: Iterable[Tenth], width: int) -> list[str]:
+    """Return a line for each tenth: its bounds, a bar, and how many tasks it has.
+
+    The longest bar has `width` characters; a tenth with tasks has at least a sliver.
+    """
+    listed = list(tenths)
+    most = max(tenth.num_tasks for tenth in listed)
+    bounds = [f"{tenth.low:.3g} to {tenth.high:.3g}" for tenth in listed]
+    column = max(map(len, bounds))
+    return [
+        f"{bound:>{column}}  {_bar(tenth.num_tasks, most, width)} {tenth.num_tasks}"
+        for bound, tenth in zip(bounds, listed, strict=True)
+    ]
 
 
-def _prompt(sample: dict[str, Any]) -> str:
-    """Return the beginning of the task's last message, on one line."""
-    given = (sample.get(wire.PARAMS) or {}).get("input", "")
-    if isinstance(given, list) and given and isinstance(given[-1], dict):
-        given = given[-1].get("content", "")
-    if isinstance(given, list):
-        texts = [part.get("text", "") for part in given if isinstance(part, dict)]
-        given = " ".join(str(text) for text in texts if text)
-    return " ".join(str(given).split())
+def _bar(count: int, most: int, width: int) -> str:
+    eighths = max(8 * width * count // most, 1) if count else 0
+    return _BAR * (eighths // 8) + _PARTS[eighths % 8].strip()
+
+
+def _show_named(title: str, tasks: Iterable[NamedTask]) -> None:
+    rows = [
+        (
+            str(named.task.task_index),
+            f"{named.task.scored}/{named.task.planned}",
+            f"{named.task.mean_reward:.3f}",
+            f"{100 * named.task.pass_rate:.0f} %",
+            named.label,
+        )
+        for named in tasks
+    ]
+    head = (title, "scored", "mean", "pass", "input")
+    show_table(head, rows, last_is_prose=True)

@@ -1,8 +1,7 @@
 """What a person sees in a terminal: tables, a progress bar, errors in plain words."""
 
-import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -14,15 +13,13 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from flows import plain_errors
+from flows.insights_view import show_insights
+from flows.summary_lines import Styled, file_lines, summary_lines, table_lines
 from tasks.core.models import RunSummary
 from tasks.core.progress import AgentProgress, Progress
 from tasks.core.reporting import (
-    COLUMNS,
-    LEGEND,
-    agent_cells,
     duration,
-    findings,
-    headline,
     mean_so_far,
     progress_line,
     running_mean,
@@ -32,7 +29,7 @@ from tasks.core.starting import Changes, ServerState
 out = Console(highlight=False, soft_wrap=True, markup=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
 
-STOPPED = "stopped; run the same command again to do the rest"
+STOPPED = plain_errors.STOPPED
 
 _PLAIN_SECONDS = 5.0
 _BAR_WIDTH = 14
@@ -78,7 +75,8 @@ def _reason(fault: ErrorDetails) -> str:
 
 
 _GROUPS = frozenset({
-    "servers", "plan", "collect", "aggregate", "profile", "params"
+    "servers", "plan", "collect", "aggregate", "profile", "comparison", "spread",
+    "params",
 })  # fmt: skip
 
 
@@ -88,17 +86,14 @@ def _given(value: object) -> str:
 
 def show_summary(summary: RunSummary) -> None:
     """Print a run's summary: what is missing first, then the agents and the files."""
-    style = "yellow" if summary.is_partial or summary.unscored else "green"
-    out.print(Text(headline(summary), style=f"bold {style}"))
-    for finding in findings(summary):
-        out.print(Text(f"  ! {finding}", style="yellow"))
-    out.print()
-    show_table(COLUMNS, [agent_cells(agent) for agent in summary.agents])
-    for line in textwrap.wrap(LEGEND, out.width - 2):
-        out.print(Text(f" {line}", style="dim"))
-    out.print()
-    for path in summary.files:
-        out.print(Text(f"  {path}", style="dim"))
+    _show_lines(summary_lines(summary, out.width))
+    show_insights(summary, out)
+    _show_lines(file_lines(summary))
+
+
+def _show_lines(lines: Iterable[Styled]) -> None:
+    for line in lines:
+        out.print(Text(line.text, style=line.style))
 
 
 def show_table(
@@ -109,10 +104,11 @@ def show_table(
     Nothing is cut, except prose in the last column, which takes what is left of the
     terminal's width.
     """
+    if not last_is_prose:
+        _show_lines(table_lines(head, rows, out.width))
+        return
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    if last_is_prose:
-        widths[-1] = len(head[-1])
-    # Two spaces between columns where there is room for them, else one.
+    widths[-1] = len(head[-1])
     gap = " " * (2 if sum(widths) + 2 * len(widths) <= out.width else 1)
     left = out.width - sum(widths[:-1]) - len(gap) * len(widths)
     for line in (head, *rows):
@@ -120,8 +116,7 @@ def show_table(
             text.ljust(width) if index == 0 else text.rjust(width)
             for index, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
-        if last_is_prose:
-            cells[-1] = _cut(line[-1], left)
+        cells[-1] = _cut(line[-1], left)
         text = "".join(gap + cell for cell in cells)
         out.print(Text(text, style="bold" if line is head else ""))
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from prefect import task
-from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import GymError, ServersNotReadyError
@@ -13,9 +12,25 @@ from tasks.core.reporting import zeros
 from tasks.operations.aggregating import aggregate
 from tasks.operations.collecting import read_servers
 from tasks.run_page import tell, tell_warning
+from tasks.step_results import FilesAgree, Given, by_content
 
 
-@task(name="aggregate-metrics", task_run_name="aggregate", cache_policy=NO_CACHE)
+def _settings(given: Given) -> object:
+    servers: ReadyServers = given["servers"]
+    return (given["output"].absolute(), given["options"], servers.assignment)
+
+
+def _reads(given: Given) -> list[Path]:
+    files = RunFiles(given["output"])
+    return [files.materialized_inputs, files.rollouts, files.failures]
+
+
+@task(
+    name="aggregate-metrics",
+    task_run_name="aggregate",
+    cache_policy=by_content("aggregate-metrics", _settings, _reads),
+    result_serializer=FilesAgree(),
+)
 async def aggregate_metrics(
     output: Path, servers: ReadyServers, options: AggregateOptions
 ) -> AggregateSummary:

@@ -5,22 +5,34 @@ from functools import partial
 from pathlib import Path
 
 from prefect import task
-from prefect.cache_policies import NO_CACHE
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import PlanSummary, ReadyServers
 from tasks.core.options import PlanOptions
 from tasks.core.reporting import planned
 from tasks.operations.collecting import read_servers
-from tasks.operations.materializing import check_input, materialize
-from tasks.operations.policy_model import refuse_other_model
+from tasks.operations.materializing import check_input, files_of, materialize
+from tasks.operations.policy_model import refuse_other_model, remember_model
 from tasks.run_page import tell, tell_warning
+from tasks.step_results import FilesAgree, Given, by_content
+
+
+def _settings(given: Given) -> object:
+    servers: ReadyServers = given["servers"]
+    paths = [Path(given[name]).absolute() for name in ("input_path", "output")]
+    return (*paths, given["options"], servers.policy_model, servers.assignment)
+
+
+def _reads(given: Given) -> list[Path]:
+    options: PlanOptions = given["options"]
+    return [given["input_path"], *files_of(options)]
 
 
 @task(
     name="materialize-inputs",
     task_run_name="plan {input_path.name}",
-    cache_policy=NO_CACHE,
+    cache_policy=by_content("materialize-inputs", _settings, _reads),
+    result_serializer=FilesAgree(),
 )
 async def materialize_inputs(
     input_path: Path, output: Path, options: PlanOptions, servers: ReadyServers
@@ -42,6 +54,8 @@ async def materialize_inputs(
         attribute=known.attributed_agents,
     )
     summary = await asyncio.to_thread(write)
+    # Collecting would note it, too: then the manifest is not what this step wrote.
+    remember_model(files, known.policy_model)
     for warning in summary.warnings:
         tell_warning(warning)
     tell(planned(summary))

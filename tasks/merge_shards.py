@@ -9,6 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import MergeSummary, ShardSummary
 from tasks.operations import merging
+from tasks.run_page import tell_warning
 
 
 @task(name="merge-shards", task_run_name="merge the shards", cache_policy=NO_CACHE)
@@ -19,4 +20,7 @@ async def merge_shards(output: Path, shards: list[ShardSummary]) -> MergeSummary
         RecordError: a shard's file cannot be read.
     """
     del shards  # the files are the truth; this says what had to end first
-    return await asyncio.to_thread(merging.merge_shards, RunFiles(output))
+    merged = await asyncio.to_thread(merging.merge_shards, RunFiles(output))
+    for shard in merged.busy_shards:
+        tell_warning(f"shard {shard} has not stopped yet; the next run merges it")
+    return merged

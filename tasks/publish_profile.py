@@ -1,25 +1,42 @@
-"""Step: the profile on the run's page in Prefect."""
+"""Step: the profile on the run's page in Prefect, and its end announced."""
+
+import asyncio
+from pathlib import Path
 
 from prefect import task
-from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 from prefect.cache_policies import NO_CACHE
 
+from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import RunSummary
-from tasks.core.reporting import COLUMNS, agent_cells, headline, markdown
-from tasks.run_page import dropped_when_away
+from tasks.core.outcome import state_message
+from tasks.core.run_report import (
+    agent_rows,
+    failed_caption,
+    failed_rows,
+    report,
+    slow_caption,
+    slow_rows,
+)
+from tasks.operations.run_lists import page_of
+from tasks.run_page import announce, show, table, text
 
 
 @task(name="publish-profile", task_run_name="publish", cache_policy=NO_CACHE)
 async def publish_profile(summary: RunSummary) -> None:
-    """Show the summary as a table and as a report; the files stay where they are."""
-    said = headline(summary)
-    table = [
-        dict(zip(COLUMNS, agent_cells(agent), strict=True)) for agent in summary.agents
+    """Show the summary as tables and as a report; the files stay where they are."""
+    files = RunFiles(Path(summary.output))
+    page = await asyncio.to_thread(page_of, summary, files)
+    said = state_message(summary)
+    failed, slowest = failed_rows(page), slow_rows(page)
+    reports = [
+        text("reward-profiling-report", report(page), said),
+        table("reward-profiling-agents", agent_rows(page), said),
     ]
-    async with dropped_when_away():
-        await acreate_table_artifact(
-            table, key="reward-profiling-agents", description=said
-        )
-        await acreate_markdown_artifact(
-            markdown(summary), key="reward-profiling-report", description=said
-        )
+    if failed:
+        caption = failed_caption(page, len(failed))
+        reports.append(table("reward-profiling-failures", failed, caption))
+    if slowest:
+        caption = slow_caption(page)
+        reports.append(table("reward-profiling-slowest", slowest, caption))
+    await show(*reports)
+    announce(summary)

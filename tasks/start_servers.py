@@ -29,5 +29,8 @@ async def start_servers(head_url: str, timeout_seconds: float) -> ReadyServers:
     elif model:
         tell(f"answers come from {model}")
     return ReadyServers(
-        head_url=head_url, agents=tuple(servers.agents), policy_model=model
+        head_url=head_url,
+        agents=tuple(servers.agents),
+        policy_model=model,
+        assignment=servers.assignment,
     )

@@ -11,12 +11,14 @@ from flows.exit_codes import ExitCode
 from flows.terminal import STOPPED, Live, complain, err, out, warn
 from tasks.adapters.output_lock import collection_lock
 from tasks.adapters.run_directory import RunFiles
+from tasks.core.adaptive import AdaptiveOptions, in_words
 from tasks.core.errors import ConfigError
 from tasks.core.models import AggregateSummary, ShardSummary
-from tasks.core.options import AggregateOptions, CollectOptions
+from tasks.core.options import AggregateOptions, CollectOptions, ProfileOptions
 from tasks.core.reporting import slowest_rollouts, zeros
+from tasks.operations.adapting import grow_plan
 from tasks.operations.aggregating import aggregate as aggregate_output
-from tasks.operations.collecting import collect_shard, nothing_owed, open_shard
+from tasks.operations.collecting import collect_shard, not_collected, open_shard
 from tasks.operations.merging import merge_shards
 from tasks.operations.readiness import wait_until_ready
 from tasks.operations.stopping import exit_code_of_signal, stop_on_signals
@@ -26,12 +28,23 @@ _COLLECT = CollectOptions()
 _AGGREGATE = AggregateOptions()
 
 
+class Adaptive(AdaptiveOptions):
+    """Adaptive repeats, where no profile follows that says what passes."""
+
+    pass_threshold: float = 1.0
+    """What counts as passing for --adaptive: a reward of at least this."""
+
+
+_ADAPTIVE = Adaptive()
+
+
 def collect(
     *,
     output: Path,
     head_url: str,
     start_timeout: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0,
     options: Annotated[CollectOptions, Parameter(name="*")] = _COLLECT,
+    adaptive: Annotated[Adaptive, Parameter(name="*")] = _ADAPTIVE,
 ) -> int:
     """Collect what a plan still owes, from running servers.
 
@@ -40,12 +53,19 @@ def collect(
         head_url: Head server of the running servers, such as http://127.0.0.1:11000.
         start_timeout: Seconds until every server must be ready.
         options: How owed rollouts are collected.
+        adaptive: Whether open tasks get more repeats.
     """
     files = RunFiles(output)
+    if adaptive.adaptive and options.shard is not None:
+        raise ConfigError(
+            "--adaptive looks at all shards; collect them in one process, with"
+            " --num-shards"
+        )
     if not files.materialized_inputs.exists():  # before a lock makes the folder
         raise ConfigError(f"{files.materialized_inputs} does not exist; {NEXT}")
     with collection_lock(files, options):
-        collecting = _collect(files, head_url.rstrip("/"), start_timeout, options)
+        where = head_url.rstrip("/"), start_timeout
+        collecting = _collect_rounds(files, where, options, adaptive)
         try:
             shards = asyncio.run(collecting)
         except asyncio.CancelledError:
@@ -57,27 +77,46 @@ def collect(
     return _show(files, shards)
 
 
+async def _collect_rounds(
+    files: RunFiles,
+    where: tuple[str, float],
+    options: CollectOptions,
+    adaptive: Adaptive,
+) -> list[ShardSummary]:
+    """Collect, and go on with more repeats of open tasks while that is asked for."""
+    with stop_on_signals():
+        while True:
+            shards = await _collect(files, *where, options)
+            is_stopped = any(shard.stopped for shard in shards)
+            if not adaptive.adaptive or is_stopped or exit_code_of_signal():
+                return shards
+            reading = ProfileOptions(pass_threshold=adaptive.pass_threshold)
+            grown = grow_plan(files, adaptive, reading)
+            err.print(in_words(grown))
+            if not grown.num_new:
+                return shards
+
+
 async def _collect(
     files: RunFiles, head_url: str, seconds: float, options: CollectOptions
 ) -> list[ShardSummary]:
-    with stop_on_signals():
-        opened = [open_shard(files, i, n, options) for i, n in options.shards()]
-        if not any(shard.owed for shard in opened):
-            err.print("nothing to do: every planned rollout is collected or given up")
-            shards = [nothing_owed(shard) for shard in opened]
-        else:
-            servers = await wait_until_ready(head_url, seconds, err.print)
-            err.print(f"at most {options.concurrency} rollouts in flight", style="dim")
-            live = Live()
-            with live.showing():
-                shards = await asyncio.gather(
-                    *(collect_shard(s, servers, options, live.observe) for s in opened)
-                )
-            for progress in live.seen:
-                if slowest := slowest_rollouts(progress):
-                    live.say(slowest)
-        if options.shard is None:
-            merge_shards(files)
+    opened = [open_shard(files, i, n, options) for i, n in options.shards()]
+    if not any(shard.owed for shard in opened):
+        err.print("nothing to do: every planned rollout is collected or given up")
+        shards = [not_collected(shard) for shard in opened]
+    else:
+        servers = await wait_until_ready(head_url, seconds, err.print)
+        err.print(f"at most {options.concurrency} rollouts in flight", style="dim")
+        live = Live()
+        with live.showing():
+            shards = await asyncio.gather(
+                *(collect_shard(s, servers, options, live.observe) for s in opened)
+            )
+        for progress in live.seen:
+            if slowest := slowest_rollouts(progress):
+                live.say(slowest)
+    if options.shard is None:
+        merge_shards(files)
     return list(shards)
 
 

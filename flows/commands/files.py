@@ -11,12 +11,19 @@ from flows.terminal import out, show_summary, warn
 from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.options import PlanOptions, ProfileOptions
+from tasks.core.outcome import as_bad_as
 from tasks.core.reporting import planned
+from tasks.operations.insights_run import add_insights
+from tasks.operations.inspecting import output_named
 from tasks.operations.ledgers import count_collected
 from tasks.operations.materializing import check_input
 from tasks.operations.materializing import materialize as write_plan
 from tasks.operations.merging import merge_shards
-from tasks.operations.profiling_run import profile_files
+from tasks.operations.profiling_run import (
+    ProfileRequest,
+    profile_sources,
+    sources_given,
+)
 
 _PLAN = PlanOptions()
 _PROFILE = ProfileOptions()
@@ -46,34 +53,71 @@ def materialize(
     return ExitCode.WHOLE
 
 
-def profile(
+def profile(  # noqa: PLR0913 - one parameter is one option
     *,
-    rollouts: Path,
+    rollouts: list[Path],
     inputs: Path | None = None,
+    output: Path | None = None,
     allow_partial: bool = False,
+    rebuild: bool = False,
+    insights: bool = False,
     options: Annotated[ProfileOptions, Parameter(name="*")] = _PROFILE,
 ) -> int:
     """Profile collected rollouts into Gym's three files, beside the rollouts.
 
     Args:
-        rollouts: The collected records.
+        rollouts: The collected records: a file, several, or a folder of them, profiled
+            as one; of two records of one rollout the first counts, files being in the
+            order given, those of a folder in order of name.
         inputs: The plan, the materialized inputs; by default the one beside them.
+        output: The rollouts file that the names of what is written are made from; by
+            default the records' own.
         allow_partial: Profile what there is, though planned rollouts have no record.
+        rebuild: Read the records again, even if they seem not to have changed since
+            they were profiled last.
+        insights: Say what the rewards mean, too, as --strict and --answer-field do.
         options: How rewards are read.
     """
-    plan = inputs or RunFiles(rollouts).materialized_inputs
-    summary = profile_files(plan, rollouts, options, allow_partial=allow_partial)
+    sources = sources_given(rollouts, inputs=inputs, output=output)
+    wants_insights = insights or options.strict or options.answer_field
+    request = ProfileRequest(
+        pass_threshold=options.pass_threshold,
+        allow_partial=allow_partial,
+        rebuild=rebuild,
+        replies=bool(wants_insights),
+    )
+    summary = profile_sources(sources, request)
+    if wants_insights:
+        summary = add_insights(
+            summary,
+            sources.files,
+            options,
+            inputs=sources.inputs,
+            rollouts=sources.rollouts,
+        )
     show_summary(summary)
-    return ExitCode.PARTIAL if summary.is_partial else ExitCode.WHOLE
+    if summary.is_partial:
+        return ExitCode.PARTIAL
+    is_unsound = options.strict is not None and as_bad_as(options.strict, summary)
+    return ExitCode.UNSOUND if is_unsound else ExitCode.WHOLE
 
 
-def inspect(output: Path, /) -> int:
-    """Show what an output holds: its files, how complete it is, its first profiles.
+def inspect(
+    output: Path,
+    /,
+    *,
+    pass_threshold: float = _PROFILE.pass_threshold,
+    json: bool = False,
+) -> int:
+    """Show what an output holds: its files, how complete it is, how its tasks did.
 
     Args:
-        output: The rollouts file.
+        output: The rollouts file, or the folder that it lies in.
+        pass_threshold: A rollout passes when its reward is at least this.
+        json: Print one JSON object, for machines.
     """
-    return show_output(RunFiles(output))
+    files = output_named(output)
+    return show_output(files, pass_threshold=pass_threshold, as_json=json)
 
 
 def merge(output: Path, /) -> int:

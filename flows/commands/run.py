@@ -13,6 +13,7 @@ from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.terminal import Live, complain, err, show_summary
 from tasks.adapters.child_server import leftovers_stopped
+from tasks.adapters.extras import need_extra
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.options import CollectOptions, PlanOptions, ServerOptions
 from tasks.operations.materializing import check_input, refuse_change
@@ -25,6 +26,7 @@ _PREFECT_DEFAULTS = {
     # The command line shows the run itself; Prefect's page has the full log.
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "DO_NOT_TRACK": "1",
@@ -41,6 +43,7 @@ def run(
         params: What to profile.
     """
     files = RunFiles(params.output)
+    need_extra(params.spread.runner)
     # Before Prefect takes its seconds, and servers their minutes.
     refuse_change(check_input(params.input_path, params.plan), files)
     if not files.rollouts.exists():  # else there may be nothing to start servers for

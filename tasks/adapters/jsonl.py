@@ -5,7 +5,6 @@ are accepted on reading; what is written ends in one newline.
 """
 
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ _BUFFER_BYTES = 1 << 20
 _SHOWN_CHARACTERS = 60
 _LONG_DIGITS = re.compile(rb"[0-9]{19}")
 _MOST_DIGITS = 21
+_HALF_PAIR = re.compile(rb"\\\\u[dD][89a-fA-F]")
 _INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 
 
@@ -69,6 +69,17 @@ def open_to_read(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
+@contextmanager
+def open_unbuffered(path: Path) -> Iterator[int]:
+    """Open a file for reading and give its descriptor.
+
+    Raises:
+        ConfigError: there is no such file, or it cannot be read.
+    """
+    with open_to_read(path) as file:
+        yield file.fileno()
+
+
 def parse_object(text: bytes) -> dict[str, Any]:
     """Parse one line as a JSON object.
 
@@ -85,9 +96,10 @@ def parse_object(text: bytes) -> dict[str, Any]:
 
 
 def parse_record(text: bytes) -> dict[str, Any]:
-    """Parse one collected record; a number beyond any float becomes null.
+    """Parse one collected record, as far as any writer of JSON goes.
 
-    A record keeps the bytes that came, and `1e400` is JSON, though not to every parser.
+    A record keeps the bytes that came. `NaN` and `Infinity`, `1e400` and a thousand
+    digits become floats that are not finite; half a surrogate pair becomes U+FFFD.
 
     Raises:
         RecordError: it is not JSON, or not an object.
@@ -96,7 +108,9 @@ def parse_record(text: bytes) -> dict[str, Any]:
         return parse_object(text)
     except RecordError:
         try:
-            value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+            value = json.loads(text, parse_int=_whole)
+            if _HALF_PAIR.search(text):
+                value = _paired(value)
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
@@ -104,13 +118,22 @@ def parse_record(text: bytes) -> dict[str, Any]:
         return value
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+def _paired(value: object) -> object:
+    """Replace what is half a surrogate pair, in texts and in names."""
+    if isinstance(value, str):
+        encoded = value.encode("utf-16-le", "surrogatepass")
+        return encoded.decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_paired(entry) for entry in value]
+    if isinstance(value, dict):
+        return {_paired(name): _paired(entry) for name, entry in value.items()}
+    return value
 
 
-def _finite(digits: str) -> float | None:
-    number = float(digits)
-    return number if math.isfinite(number) else None
+def _whole(digits: str) -> int | float:
+    if len(digits) <= _MOST_DIGITS and _INT64_MIN <= int(digits) <= _UINT64_MAX:
+        return int(digits)
+    return float(digits)
 
 
 def _shown(text: bytes) -> str:
@@ -181,6 +204,20 @@ def read_row(file: IO[bytes], place: int) -> dict[str, Any]:
     """Read back the object whose line starts at `place`."""
     file.seek(place)
     return parse_object(file.readline().rstrip(b"\r\n"))
+
+
+def line_at(path: Path, place: int) -> int:
+    """Return the 1-based number of the line that starts at a place."""
+    with open_to_read(path) as file:
+        return sum(1 for line in _until(file, place))
+
+
+def _until(file: IO[bytes], place: int) -> Iterator[bytes]:
+    for line in file:
+        yield line
+        place -= len(line)
+        if place < 0:
+            return
 
 
 def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:

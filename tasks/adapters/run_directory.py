@@ -1,9 +1,11 @@
 """The files of one output, all named from the rollouts file (`gym-contract.md` §1)."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from glob import escape
 from pathlib import Path
+
+import msgspec
 
 from tasks.core.errors import ConfigError
 
@@ -15,15 +17,18 @@ _DERIVED = (
     "_reward_profiling.jsonl",
     "_agent_metrics.json",
     "_repeat_level_metrics.json",
+    "_rollout_metrics.parquet",
+    "_insights.json",
+    "_report.html",
     "_run.json",
     ".damaged.jsonl",
     "_servers.log",
     "_timings.jsonl",
+    "_comparison.json",
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunFiles:
+class RunFiles(msgspec.Struct, frozen=True):
     """Where an output's files lie; `rollouts` is what `--output` names."""
 
     rollouts: Path
@@ -84,14 +89,39 @@ class RunFiles:
         return self._beside("_repeat_level_metrics.json")
 
     @property
+    def rollout_metrics(self) -> Path:
+        """One row per planned rollout, in columns: a table to analyse, and a cache."""
+        return self._beside("_rollout_metrics.parquet")
+
+    @property
+    def insights(self) -> Path:
+        """What the rewards say: one object, `tasks.core.insights.Insights`."""
+        return self._beside("_insights.json")
+
+    @property
+    def report(self) -> Path:
+        """The same as a page to look at: one file that needs nothing else."""
+        return self._beside("_report.html")
+
+    @property
     def run(self) -> Path:
         """What the plan was made from."""
         return self._beside("_run.json")
 
     @property
+    def comparison(self) -> Path:
+        """How the output compares with its baseline."""
+        return self._beside("_comparison.json")
+
+    @property
     def timings(self) -> Path:
-        """How long each finished rollout took."""
-        return self._beside("_timings.jsonl")
+        """How long each finished rollout took.
+
+        A shard's is hidden: Gym takes whatever `*-shard-*.jsonl` finds for records.
+        """
+        timings = self._beside("_timings.jsonl")
+        is_shard = bool(_SHARD.search(self.rollouts.stem))
+        return timings.with_name(f".{timings.name}") if is_shard else timings
 
     @property
     def server_log(self) -> Path:
@@ -129,3 +159,35 @@ class RunFiles:
         pattern = f"{escape(self.rollouts.stem)}-shard-*-of-*.jsonl"
         found = sorted(self.rollouts.parent.glob(pattern))
         return [RunFiles(path) for path in found if _SHARD.search(path.stem)]
+
+
+def record_files(given: Path) -> list[Path]:
+    """Return a file of records, or those of a folder, in order of name.
+
+    Raises:
+        ConfigError: a folder holds none.
+    """
+    if not given.is_dir():
+        return [given]
+    found = sorted(p for p in given.glob("*.jsonl") if not p.name.endswith(_DERIVED))
+    if not found:
+        raise ConfigError(f"{given} holds no file of rollouts (*.jsonl)")
+    return found
+
+
+def output_of(rollouts: Sequence[Path]) -> Path:
+    """Return the output that files of records belong to: the one with a plan.
+
+    That is a file itself, the output that it is a shard of, or the only one in its
+    folder; without any plan it is the first file.
+    """
+    for path in rollouts:
+        whole = path.with_name(_SHARD.sub("", path.stem) + path.suffix)
+        for output in (path, whole):
+            if not output.is_dir() and RunFiles(output).materialized_inputs.exists():
+                return output
+    folder = rollouts[0].parent
+    plans = sorted(folder.glob(f"*{_DERIVED[0]}"))
+    if len(plans) == 1:
+        return folder / f"{plans[0].name.removesuffix(_DERIVED[0])}.jsonl"
+    return rollouts[0]

@@ -4,83 +4,172 @@ Source: `gym-contract.md` §4.2 and §4.4.
 """
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from tasks.core import moments
 from tasks.core.errors import RecordError
-from tasks.core.records import Number, Record
+from tasks.core.number_column import (
+    ABSENT,
+    BOOL,
+    FLOAT,
+    INT,
+    IS_NUMBER,
+    Number,
+    NumberColumn,
+)
+from tasks.core.record_columns import RecordColumns
 
 STATISTICS = ("mean", "max", "min", "median", "std")
 _INT64_MAX = 2**63 - 1
+Rows = Sequence[int]
+Values = Sequence[Number | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Metric(msgspec.Struct, frozen=True):
+    """A number that records have: a member of their own, of their usage, or both.
+
+    Where a record has both, usage wins, whether it is a number or not.
+    """
+
+    name: str
+    own: NumberColumn | None
+    usage: NumberColumn | None
+    whole: bool = False
+    """Every measured record has it, as a whole number."""
+
+    def at(self, rows: Rows) -> Values:
+        """Return the values of some records, whole numbers as such."""
+        return self._chosen(
+            rows,
+            None if self.own is None else self.own.at(rows),
+            None if self.usage is None else self.usage.at(rows),
+        )
+
+    def floats_at(self, rows: Rows) -> Values:
+        """Return the values of some records as floats, unless all are whole."""
+        if self.whole:
+            return self.at(rows)
+        return self._chosen(
+            rows,
+            None if self.own is None else self.own.floats_at(rows),
+            None if self.usage is None else self.usage.floats_at(rows),
+        )
+
+    def _chosen(self, rows: Rows, own: Values | None, usage: Values | None) -> Values:
+        if self.usage is None or usage is None:
+            return own or []
+        if own is None:
+            return usage
+        kinds = self.usage.kinds_at(rows)
+        return [
+            ours if kind == ABSENT else theirs
+            for ours, theirs, kind in zip(own, usage, kinds, strict=True)
+        ]
+
+    def kinds_at(self, rows: Rows) -> bytes:
+        """Return the kinds of some records' values."""
+        if self.own is None or self.usage is None:
+            column = self.own or self.usage
+            return b"" if column is None else column.kinds_at(rows)
+        pairs = zip(self.own.kinds_at(rows), self.usage.kinds_at(rows), strict=True)
+        return bytes(own if usage == ABSENT else usage for own, usage in pairs)
+
+
+class Columns(msgspec.Struct, frozen=True):
     """The numeric columns of a run."""
 
-    names: tuple[str, ...]
+    metrics: tuple[Metric, ...]
     """In order of first appearance over all measured records, in key order."""
-    whole: frozenset[str]
-    """Columns that every record has, with whole numbers only."""
     every_int: bool
     """True when all columns are whole and of one 64-bit type, signed or unsigned."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(metric.name for metric in self.metrics)
 
-def columns_of(records: Sequence[Record]) -> Columns:
-    """Find the columns of the measured records, given in key order.
+    @property
+    def whole(self) -> frozenset[str]:
+        """Columns that every record has, with whole numbers only."""
+        return frozenset(metric.name for metric in self.metrics if metric.whole)
+
+
+def columns_of(records: RecordColumns, rows: Rows) -> Columns:
+    """Find the columns of the measured records, whose `rows` are in key order.
 
     Raises:
         RecordError: a column of whole numbers spans more than 64 bits.
     """
-    counts: Counter[str] = Counter()
-    floats: set[str] = set()
-    low: dict[str, int] = {}
-    high: dict[str, int] = {}
-    for record in records:
-        for name, value in record.metrics.items():
-            counts[name] += 1
-            if isinstance(value, float):
-                floats.add(name)
-            else:
-                low[name] = min(value, low.get(name, 0))
-                high[name] = max(value, high.get(name, 0))
-    for name in counts.keys() - floats:
-        if low[name] < 0 and high[name] > _INT64_MAX:
-            raise RecordError(
-                f"the values of {name!r} span from {low[name]} to {high[name]}, which"
-                " no 64-bit column holds; write them as floats"
-            )
-    whole = frozenset(
-        name
-        for name, count in counts.items()
-        if count == len(records) and name not in floats
-    )
-    unsigned = sum(high[name] > _INT64_MAX for name in whole)
-    every_int = len(whole) == len(counts) and unsigned in {0, len(whole)}
-    return Columns(tuple(counts), whole, every_int=every_int)
+    found: list[tuple[int, int, Metric]] = []
+    num_unsigned = 0
+    for name in dict.fromkeys([*records.own, *records.usage]):
+        metric = Metric(name, records.own.get(name), records.usage.get(name))
+        if name.startswith("_"):
+            continue
+        kinds = metric.kinds_at(rows)
+        first = kinds.translate(IS_NUMBER).find(1)
+        if first < 0:
+            continue
+        if not kinds.strip(bytes((INT, BOOL))):
+            metric = Metric(name, metric.own, metric.usage, whole=True)
+        if FLOAT not in kinds:
+            num_unsigned += _is_unsigned(metric, rows) and metric.whole
+        place = _place(records, rows[first], name)
+        found.append((first, place, metric))
+    found.sort(key=lambda entry: entry[:2])
+    metrics = tuple(metric for _, _, metric in found)
+    is_whole = all(metric.whole for metric in metrics)
+    return Columns(metrics, is_whole and num_unsigned in {0, len(metrics)})
 
 
-def describe(records: Sequence[Record], columns: Columns) -> dict[str, Any]:
+def _is_unsigned(metric: Metric, rows: Rows) -> bool:
+    """Say whether the whole numbers need an unsigned column."""
+    if not any(column and column.wide for column in (metric.own, metric.usage)):
+        return False
+    values = [value for value in metric.at(rows) if value is not None]
+    low, high = min(values), max(values)
+    if low < 0 and high > _INT64_MAX:
+        raise RecordError(
+            f"the values of {metric.name!r} span from {low} to {high}, which"
+            " no 64-bit column holds; write them as floats"
+        )
+    return high > _INT64_MAX
+
+
+def _place(records: RecordColumns, row: int, name: str) -> int:
+    """Return where a metric stands among those of a record."""
+    layout = records.layouts[records.layout[row]]
+    names = dict.fromkeys([*layout.own, *layout.usage])
+    return list(names).index(name)
+
+
+def describe(columns: Columns, rows: Rows) -> dict[str, Any]:
     """Return `mean/… max/… min/… median/… std/…` of every column, stat-major.
 
     A column without a value is left out; `std` of one value among several rows too.
     """
-    found: dict[str, dict[str, Number]] = {name: {} for name in STATISTICS}
-    for name in columns.names:
-        values = [record.metrics.get(name) for record in records]
-        described = describe_column(
-            values, whole=name in columns.whole, every_int=columns.every_int
+    found = [
+        (metric.name, described)
+        for metric in columns.metrics
+        if (
+            described := describe_column(
+                metric.floats_at(rows), whole=metric.whole, every_int=columns.every_int
+            )
         )
-        for statistic, value in described.items():
-            found[statistic][f"{statistic}/{name}"] = value
-    return {key: value for by_name in found.values() for key, value in by_name.items()}
+    ]
+    return {
+        f"{statistic}/{name}": described[statistic]
+        for statistic in STATISTICS
+        for name, described in found
+        if statistic in described
+    }
 
 
 def describe_column(
-    values: Sequence[Number | None], *, whole: bool, every_int: bool
+    values: Values, *, whole: bool, every_int: bool
 ) -> dict[str, Number]:
     """Return the statistics of one column; empty when it has no value.
 
@@ -91,16 +180,23 @@ def describe_column(
     average = moments.mean(values, whole=whole)
     if average is None:
         return {}
-    present = sorted(value for value in values if value is not None)
+    is_gapless = values.count(None) == 0
+    present: list[Any] = sorted(
+        values if is_gapless else [v for v in values if v is not None]
+    )
     low, high = moments.least(present), present[-1]
+    # Whole numbers are added in buffers for the mean, and at once for the deviation.
+    is_same = not whole or len(values) <= moments.BUFFER
+    deviation = moments.std(values, average if is_same else None)
     found: dict[str, Number] = {
         "mean": average,
         "max": high if every_int else float(high),
         "min": low if every_int else float(low),
         "median": moments.median(present),
     }
-    deviation = moments.std(values)
-    if deviation is not None:
-        found["std"] = deviation
     # Gym drops what is not a number, for instance the spread of sums that overflow.
-    return {key: value for key, value in found.items() if not math.isnan(value)}
+    if deviation is not None and not math.isnan(deviation):
+        found["std"] = deviation
+    if math.isnan(average):
+        del found["mean"]
+    return found

@@ -3,6 +3,11 @@
 The string under each field is its documentation everywhere.
 """
 
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from tasks.core.insights import Finding
 from tasks.core.options import Frozen
 
 
@@ -24,6 +29,19 @@ class PlanSummary(Frozen):
     warnings: tuple[str, ...] = ()
     """What a person should know of the input, one sentence each."""
 
+    manifest: str = ""
+    """What the plan was made from: a file beside it."""
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Files that hold the plan."""
+        return (self.path, self.manifest)
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether the plan is whole: it is written whole or not at all."""
+        return True
+
 
 class ReadyServers(Frozen):
     """Servers that are up. Only names travel: the configuration may hold secrets."""
@@ -36,6 +54,9 @@ class ReadyServers(Frozen):
 
     policy_model: str | None = None
     """Name of the model that answers; None where the servers do not say."""
+
+    assignment: str = ""
+    """Who runs what, by name."""
 
 
 class ShardSummary(Frozen):
@@ -110,6 +131,16 @@ class AggregateSummary(Frozen):
     warnings: tuple[str, ...] = ()
     """Servers that could not, one sentence each."""
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The file, where there is one."""
+        return () if self.path is None else (self.path,)
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether every server answered: one that could not may do so next time."""
+        return not self.warnings
+
 
 class AgentSummary(Frozen):
     """What one agent's rollouts came to. Unknown is None, never 0."""
@@ -140,6 +171,12 @@ class AgentSummary(Frozen):
 
     missing: int
     """Rollouts with neither."""
+
+    unscored_reasons: dict[str, int] = Field(default_factory=dict)
+    """What the rewards of unscored records are, and how many."""
+
+    failed_classes: dict[str, int] = Field(default_factory=dict)
+    """Class of the last failure of failed rollouts, and how many."""
 
     mean_reward: float | None
     """Mean over tasks of the task's mean reward."""
@@ -189,6 +226,12 @@ class RunSummary(Frozen):
     missing: int
     """Rollouts with neither."""
 
+    unscored_reasons: dict[str, int] = Field(default_factory=dict)
+    """What the rewards of unscored records are, and how many."""
+
+    failed_classes: dict[str, int] = Field(default_factory=dict)
+    """Class of the last failure of failed rollouts, and how many."""
+
     agents: tuple[AgentSummary, ...]
     """One for each agent, in order of name."""
 
@@ -204,6 +247,9 @@ class RunSummary(Frozen):
     warnings: tuple[str, ...] = ()
     """What a person should know, one sentence each."""
 
+    findings: tuple[Finding, ...] = ()
+    """What to know before the numbers are trusted, the worst first."""
+
     stopped: str | None = None
     """Why the collection ended early; None when it came to its end."""
 
@@ -211,9 +257,19 @@ class RunSummary(Frozen):
     """Whether it ended early because of failures."""
 
     @property
+    def written(self) -> tuple[str, ...]:
+        """The files that were written."""
+        return self.files
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether it says all that there is to say: it always does."""
+        return True
+
+    @property
     def is_partial(self) -> bool:
-        """Whether a planned rollout has no record."""
-        return self.collected < self.planned
+        """Whether a planned rollout has no score."""
+        return self.scored < self.planned
 
 
 class MergeSummary(Frozen):
@@ -233,3 +289,17 @@ class MergeSummary(Frozen):
 
     missing_shards: tuple[str, ...] = ()
     """Shards, as "I/N", whose siblings are there and they are not."""
+
+    busy_shards: tuple[str, ...] = ()
+    """Shards, as "I/N", that were still being collected: their files are left."""
+
+
+def with_stops(summary: RunSummary, shards: Sequence[ShardSummary]) -> RunSummary:
+    """Add why shards ended early, each reason once."""
+    reasons = list(dict.fromkeys(shard.stopped for shard in shards if shard.stopped))
+    return summary.model_copy(
+        update={
+            "stopped": "; ".join(reasons) or None,
+            "is_failed": any(shard.is_failed for shard in shards),
+        }
+    )

@@ -6,12 +6,24 @@ A missing value is `None`, never NaN.
 """
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, reduce
+from operator import add
 
-_UNROLL = 8
+LANES = 8
+"""Sums that NumPy runs beside each other."""
 _BLOCK = 128
-_BUFFER = 8192
+_FEW = 48
+BUFFER = 8192
+"""Whole numbers that NumPy turns into floats at a time."""
 _INT64_LIMIT = 2**63
+
+# Left to right, rounded after every addition. From 3.12 on `sum` is more exact than
+# that, which would be another number than Gym's.
+_add_up: Callable[[Iterable[float]], float] = (
+    sum if sys.version_info < (3, 12) else partial(reduce, add)
+)
 
 
 def pairwise_sum(values: Sequence[float]) -> float:
@@ -22,46 +34,41 @@ def pairwise_sum(values: Sequence[float]) -> float:
     The sum of nothing is 0.0, and so is the sum of negative zeros: every reduction
     of NumPy's adds its pairwise sum to 0.0.
     """
-    return 0.0 + _pairwise(values, 0, len(values))
+    return 0.0 + _pairwise(values) if values else 0.0
 
 
-def _pairwise(values: Sequence[float], start: int, count: int) -> float:
-    if count < _UNROLL:
-        return _left_to_right(values, start, start + count)
+def _pairwise(values: Sequence[float]) -> float:
+    count = len(values)
+    if count < LANES:
+        return _add_up(values)
     if count <= _BLOCK:
-        return _eight_lanes(values, start, count)
+        return _eight_lanes(values, count)
     half = count // 2
-    half -= half % _UNROLL
-    return _pairwise(values, start, half) + _pairwise(
-        values, start + half, count - half
-    )
+    half -= half % LANES
+    return _pairwise(values[:half]) + _pairwise(values[half:])
 
 
-def _left_to_right(values: Sequence[float], start: int, stop: int) -> float:
-    total = 0.0
-    for index in range(start, stop):
-        total += values[index]
-    return total
-
-
-def _eight_lanes(values: Sequence[float], start: int, count: int) -> float:
-    whole = start + count - count % _UNROLL
-    lanes = [float(value) for value in values[start : start + _UNROLL]]
-    for base in range(start + _UNROLL, whole, _UNROLL):
-        for lane in range(_UNROLL):
-            lanes[lane] += values[base + lane]
+def _eight_lanes(values: Sequence[float], count: int) -> float:
+    whole = count - count % LANES
+    lanes: Iterable[float]
+    if count < _FEW:
+        lanes = values[:LANES]
+        for base in range(LANES, whole, LANES):
+            lanes = map(add, lanes, values[base : base + LANES])
+    else:
+        lanes = [_add_up(values[lane:whole:LANES]) for lane in range(LANES)]
     a, b, c, d, e, f, g, h = lanes
     total = ((a + b) + (c + d)) + ((e + f) + (g + h))
-    for index in range(whole, start + count):
-        total += values[index]
+    for value in values[whole:]:
+        total += value
     return total
 
 
 def buffered_sum(values: Sequence[float]) -> float:
     """Add whole numbers as floats in NumPy's order: pairwise per buffer of 8,192."""
     total = 0.0
-    for start in range(0, len(values), _BUFFER):
-        total += pairwise_sum(values[start : start + _BUFFER])
+    for start in range(0, len(values), BUFFER):
+        total += pairwise_sum(list(map(float, values[start : start + BUFFER])))
     return total
 
 
@@ -71,27 +78,34 @@ def mean(values: Sequence[float | None], *, whole: bool = False) -> float | None
     A missing value adds 0.0 in its place, which decides the order of additions.
     `whole` says that the column holds whole numbers in every record of the run.
     """
-    count = sum(value is not None for value in values)
+    count = len(values) - values.count(None)
     if not count:
         return None
-    add = buffered_sum if whole else pairwise_sum
-    return add([0.0 if value is None else value for value in values]) / count
+    if count < len(values):
+        values = [0.0 if value is None else value for value in values]
+    add_all = buffered_sum if whole else pairwise_sum
+    return add_all(values) / count  # type: ignore[arg-type]
 
 
-def std(values: Sequence[float | None]) -> float | None:
+def std(values: Sequence[float | None], average: float | None = None) -> float | None:
     """Return the sample standard deviation (ddof 1) about the mean.
 
     One value among several rows has no deviation (`None`); one row alone has 0.0,
-    as Gym writes it. Unknown is not zero, and the insights say so.
+    as Gym writes it. Unknown is not zero, and the insights say so. `average` is the
+    mean added up in pairs, where it is known already.
     """
-    count = sum(value is not None for value in values)
+    count = len(values) - values.count(None)
     if count < 2:  # noqa: PLR2004 - a deviation takes two values
         return 0.0 if len(values) == 1 and count == 1 else None
-    average = mean(values) or 0.0
-    squares = [
-        0.0 if value is None else (average - value) * (average - value)
-        for value in values
-    ]
+    if average is None:
+        average = mean(values) or 0.0
+    if count < len(values):
+        squares = [
+            0.0 if value is None else (average - value) * (average - value)
+            for value in values
+        ]
+    else:
+        squares = [(d := average - value) * d for value in values]  # type: ignore[operator]
     return math.sqrt(pairwise_sum(squares) / (count - 1))
 
 
@@ -109,10 +123,14 @@ def median(ordered: Sequence[float]) -> float:
 
 
 def least(values: Sequence[int | float]) -> int | float:
-    """Return the smallest value; of zeros that differ in sign, the last."""
+    """Return the smallest of ascending values; of zeros of both signs, the last."""
     found = values[0]
+    if found != 0:
+        return found
     for value in values:
-        found = min(value, found)
+        if value != 0:
+            break
+        found = value
     return found
 
 

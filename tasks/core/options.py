@@ -5,6 +5,7 @@ the command line's help and here.
 """
 
 import re
+from itertools import combinations
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -20,7 +21,18 @@ Seconds = Annotated[float, Field(gt=0), BeforeValidator(seconds_from)]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 Dispatch = Literal["plan", "interleaved", "longest-first"]
 RoutingMode = Literal["agent", "legacy", "taskset"]
+Strictness = Literal["critical", "warning"]
 Name = Annotated[str, Field(min_length=1)]
+
+
+_CAPITALS = {"url": "URL", "api": "API", "id": "ID"}
+
+
+def _title(name: str, _: object) -> str:
+    """Return a field's title in Prefect's form: its name as words."""
+    words = [_CAPITALS.get(word, word) for word in name.split("_")]
+    title = " ".join(words)
+    return title[:1].upper() + title[1:]
 
 
 class Frozen(BaseModel):
@@ -32,6 +44,7 @@ class Frozen(BaseModel):
         use_attribute_docstrings=True,
         ser_json_inf_nan="null",
         hide_input_in_errors=True,  # an option given wrongly may be a key
+        field_title_generator=_title,
     )
 
 
@@ -209,12 +222,69 @@ class CollectOptions(Frozen):
             return [self.shard_of]
         return [(index, self.num_shards) for index in range(self.num_shards)]
 
+    def concurrency_of(self, index: int) -> int:
+        """Return how many rollouts shard `index` of this run may have in flight.
+
+        Shares differ by one at most and sum to `concurrency`, but each is at least 1.
+        """
+        if self.shard is not None:
+            return self.concurrency
+        share, left = divmod(self.concurrency, self.num_shards)
+        return max(1, share + (index < left))
+
+    def of_shard(self, index: int) -> Self:
+        """Return what collects shard `index` of this run by itself, elsewhere."""
+        return self.model_copy(
+            update={
+                "shard": f"{index}/{self.num_shards}",
+                "num_shards": 1,
+                "concurrency": self.concurrency_of(index),
+            }
+        )
+
+
+def refused_when(reason: str, *cases: JsonObject) -> JsonObject:
+    """Return JSON schema that refuses what holds in any case, and says the reason.
+
+    Prefect's server knows only the schema: by it, it refuses before a run is made.
+    """
+    return {"not": {"$comment": reason, "anyOf": list(cases)}}
+
+
+def given_one(name: str, **schema: object) -> JsonObject:
+    """Return JSON schema of objects in which a member is given, and fits."""
+    return {"required": [name], "properties": {name: schema}}
+
+
+_SERVER_SOURCES: tuple[JsonObject, ...] = (
+    given_one("head_url", type="string"),
+    given_one("demo", const=True),
+    {
+        "anyOf": [
+            given_one(name, type="array", minItems=1)
+            for name in (
+                "gym_config", "gym_environment", "gym_resources_server",
+                "gym_benchmark",
+            )
+        ]
+    },
+)  # fmt: skip
+
 
 class ServerOptions(Frozen):
     """Which servers run the rollouts: found, started, or the embedded environment.
 
     Options are seen by everyone who sees the run: none may hold a secret.
     """
+
+    model_config = ConfigDict(
+        json_schema_extra=refused_when(
+            "give exactly one of head_url, gym_config (or gym_environment,"
+            " gym_resources_server, gym_benchmark) and demo",
+            {"not": {"anyOf": list(_SERVER_SOURCES)}},
+            *({"allOf": list(two)} for two in combinations(_SERVER_SOURCES, 2)),
+        )
+    )
 
     head_url: str | None = None
     """Head server of running servers, such as http://127.0.0.1:11000."""
@@ -352,5 +422,28 @@ class AggregateOptions(Frozen):
 class ProfileOptions(Frozen):
     """How rewards are read."""
 
-    pass_threshold: float = 1.0
+    pass_threshold: Annotated[float, Field(allow_inf_nan=False)] = 1.0
     """A rollout passes when its reward is at least this, give or take 1e-9."""
+
+    signal_tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
+    """Rewards of a task that differ by no more than this are the same: no signal."""
+
+    answer_field: Name | None = None
+    """Field of the records that holds the extracted answer, such as extracted_answer:
+    by it, the answer that most rollouts of a task give is looked at (majority)."""
+
+    strict: Strictness | None = None
+    """Exit with code 4 when there is a finding this bad or worse: "critical", or
+    "warning". Default: findings are told and change no exit code."""
+
+
+class BaselineOptions(Frozen):
+    """What a run is compared with when it is done."""
+
+    baseline: Name | None = None
+    """Rollouts file of an earlier output of the same tasks, to compare this one with;
+    its plan lies beside it."""
+
+    max_regression: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """How much lower than the baseline's the mean reward may be. Worse is a critical
+    finding. Default: no verdict, only numbers."""

@@ -47,12 +47,16 @@ class Plan:
         """Distinct task indices."""
         return len({task.task_index for task in self.tasks})
 
-    def keeping(self, planned: Mapping[PlannedKey, Sequence[int]]) -> "Plan":
+    def keeping(
+        self, planned: Mapping[PlannedKey, Sequence[int]], *, is_adaptive: bool = False
+    ) -> "Plan":
         """Return the plan with every rollout that was planned before at its index.
 
         `planned[task index, runner]` lists the rollout indices that an earlier plan
         gave out, ascending. New repeats come after all of them, so that a key never
         changes hands: not to another agent either, where a task is run by several.
+        Of an adaptive plan, in which tasks were given more repeats than the options
+        say, all of them are kept.
         """
         free = {key: deque(indices) for key, indices in planned.items()}
         following: Counter[int | str] = Counter()
@@ -60,10 +64,14 @@ class Plan:
             following[task_index] = max(
                 following[task_index], *(i + 1 for i in indices)
             )
+        rows_left = Counter((task.task_index, task.runner) for task in self.tasks)
         kept = Plan(warnings=self.warnings, num_rows=self.num_rows)
         for task in self.tasks:
             known = free.get((task.task_index, task.runner), deque())
             wanted = len(task.rollout_indices)
+            rows_left[task.task_index, task.runner] -= 1
+            if is_adaptive and not rows_left[task.task_index, task.runner]:
+                wanted = max(wanted, len(known))
             indices = [known.popleft() for _ in range(min(wanted, len(known)))]
             fresh = following[task.task_index]
             following[task.task_index] += wanted - len(indices)

@@ -5,20 +5,28 @@ order (task, then rollout), so the order of lines never changes a result. A miss
 value is `None` and is never counted; what Gym leaves out of a row is left out here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
+import msgspec
+
 from tasks.core import wire
-from tasks.core.columns import Columns, columns_of, describe
-from tasks.core.completeness import Completion, check_completeness
-from tasks.core.errors import RecordError
-from tasks.core.records import PlannedRow, Record
+from tasks.core.columns import Columns, Rows, columns_of, describe
+from tasks.core.completeness import Completion, Matching, completion_of, match
+from tasks.core.describing import describe_groups
+from tasks.core.key_order import in_key_order, task_spans
+from tasks.core.number_column import gathered
+from tasks.core.plan_columns import PlanColumns, Runner
+from tasks.core.record_columns import Index, RecordColumns
 from tasks.core.repeats import across_repeats, repeat_entries
+from tasks.core.rollout_infos import RolloutInfos
+
+_CHUNK_ROWS = 2_048
+_NO_LABEL = -1
 
 
-@dataclass(frozen=True, slots=True)
-class TaskProfile:
+class TaskProfile(msgspec.Struct, frozen=True):
     """One row of the reward profile; `sample` goes between `head` and `tail`."""
 
     head: dict[str, Any]
@@ -27,12 +35,11 @@ class TaskProfile:
     tail: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """Everything that one profile writes, in file order."""
 
-    tasks: list[TaskProfile]
-    """Ascending task index, then label."""
+    tasks: Iterable[TaskProfile]
+    """Ascending task index, then label; made as they are asked for, once."""
     agents: list[dict[str, Any]]
     """Ascending label; agents that are wholly masked come last."""
     repeats: list[dict[str, Any]]
@@ -40,19 +47,28 @@ class Profile:
     completion: Completion
 
 
-@dataclass(slots=True)
-class _Group:
-    """The collected records of one task (and label), in key order."""
+class _Measured(msgspec.Struct, frozen=True):
+    """The records whose reward may count, and who ran them."""
 
-    task_index: Any
-    label: str | None
-    place: int
-    expected: int = 0
-    records: list[Record] = field(default_factory=list)
+    plan: PlanColumns
+    records: RecordColumns
+    plan_of: Sequence[int]
+    """Row of the plan of each record, measured or not."""
+    planned: Rows
+    """Rows of the plan that are no masked record's, in key order."""
+    rows: Rows
+    """Rows of the records, in key order."""
+    labels: Sequence[str | None]
+    """Label of each of the plan's runners."""
+    columns: Columns
+
+    def runners(self, rows: Rows) -> Sequence[int]:
+        """Return the runner of each of some records."""
+        return gathered(self.plan.runner, gathered(self.plan_of, rows))
 
 
-def profile_rewards(
-    rows: Sequence[PlannedRow], records: Iterable[Record], *, allow_partial: bool
+def profile_columns(
+    plan: PlanColumns, records: RecordColumns, *, allow_partial: bool
 ) -> Profile:
     """Profile collected records against the plan.
 
@@ -62,49 +78,63 @@ def profile_rewards(
         MissingRolloutsError: rows lack a record and `allow_partial` is false.
         RecordError: indices that cannot be ordered (text beside numbers).
     """
-    ordered = sorted_by_key(records)
-    completion = check_completeness(rows, ordered, allow_partial=allow_partial)
-    measured_rows, measured = _measured(rows, ordered)
-    labels = run_labels(measured_rows)
-    pairs = _paired(measured_rows, measured)
-    by_label = _records_by_label(pairs, labels)
-    columns = columns_of(measured)
-    repeats = repeat_entries(by_label, columns)
-    agents = _agent_entries(by_label, repeats, columns)
-    _append_coverage(agents, rows, ordered)
-    groups = _groups(measured_rows, pairs, labels)
-    tasks = [_task_profile(group, columns) for group in groups]
-    return Profile(tasks, agents, repeats, completion)
+    records = in_key_order(records)
+    matching = match(plan, records, allow_partial=allow_partial)
+    return profile_matched(plan, records, matching)
 
 
-def sorted_by_key(records: Iterable[Record]) -> list[Record]:
-    """Return the records in ascending key order."""
-    try:
-        return sorted(records, key=lambda record: record.key)
-    except TypeError as error:
-        raise RecordError(
-            "task or rollout indices are text in some records and numbers in others;"
-            " they cannot be put in order"
-        ) from error
+def profile_matched(
+    plan: PlanColumns, records: RecordColumns, matching: Matching
+) -> Profile:
+    """Profile records, in key order, that were matched to the plan."""
+    measured = _measured(plan, records, matching)
+    by_label = _rows_by_label(measured)
+    repeats = repeat_entries(records, by_label, measured.columns)
+    agents = _agent_entries(by_label, repeats, measured.columns)
+    _append_coverage(agents, measured)
+    return Profile(
+        _task_profiles(measured),
+        agents,
+        repeats,
+        completion_of(plan, records, matching),
+    )
 
 
 def _measured(
-    rows: Sequence[PlannedRow], ordered: Sequence[Record]
-) -> tuple[Sequence[PlannedRow], list[Record]]:
+    plan: PlanColumns, records: RecordColumns, matching: Matching
+) -> _Measured:
     """Drop masked records together with their rows."""
-    masked = {record.key for record in ordered if record.masked}
-    if not masked:
-        return rows, list(ordered)
-    kept = [record for record in ordered if not record.masked]
-    return [row for row in rows if row.key not in masked], kept
+    rows: Rows = range(len(records))
+    planned = matching.plan_order
+    if 1 in records.masked:
+        rows = [row for row in rows if not records.masked[row]]
+        marks = iter(records.masked)
+        dropped = [has and next(marks) for has in matching.has_record]
+        planned = list(compress(planned, [not drop for drop in dropped]))
+    labels = run_labels(_runners_in_line_order(plan, planned))
+    return _Measured(
+        plan,
+        records,
+        matching.plan_of,
+        planned,
+        rows,
+        [None if key is None else labels.get(key) for _, key in plan.runners],
+        columns_of(records, rows),
+    )
 
 
-def run_labels(rows: Iterable[PlannedRow]) -> dict[str, str]:
+def _runners_in_line_order(plan: PlanColumns, planned: Rows) -> Iterable[Runner]:
+    rows = planned if isinstance(planned, range) else sorted(planned)
+    numbers = dict.fromkeys(gathered(plan.runner, rows))
+    return [plan.runners[number] for number in numbers]
+
+
+def run_labels(runners: Iterable[Runner]) -> dict[str, str]:
     """Label each run key: the agent's name where that is unambiguous (§4.3)."""
     agent_by_key: dict[str, str | None] = {}
-    for row in rows:
-        if row.run_key is not None:
-            agent_by_key.setdefault(row.run_key, row.agent)
+    for agent, run_key in runners:
+        if run_key is not None:
+            agent_by_key.setdefault(run_key, agent)
     agents = list(agent_by_key.values())
     labels = {
         key: agent if agent is not None and agents.count(agent) == 1 else key
@@ -116,103 +146,148 @@ def run_labels(rows: Iterable[PlannedRow]) -> dict[str, str]:
     }
 
 
-def _paired(
-    rows: Iterable[PlannedRow], measured: Iterable[Record]
-) -> list[tuple[PlannedRow, Record]]:
-    by_key = {row.key: row for row in rows}
-    return [(by_key[record.key], record) for record in measured]
-
-
-def _label(row: PlannedRow, labels: Mapping[str, str]) -> str | None:
-    return None if row.run_key is None else labels[row.run_key]
-
-
-def _records_by_label(
-    pairs: Iterable[tuple[PlannedRow, Record]], labels: Mapping[str, str]
-) -> dict[str, list[Record]]:
-    by_label: dict[str, list[Record]] = {}
-    for row, record in pairs:
-        label = _label(row, labels)
+def _rows_by_label(measured: _Measured) -> dict[str, Rows]:
+    labels = set(map(measured.labels.__getitem__, set(measured.runners(measured.rows))))
+    if len(labels) == 1 and None not in labels:
+        return {label: measured.rows for label in labels if label is not None}
+    by_label: dict[str, list[int]] = {}
+    for row, runner in zip(measured.rows, measured.runners(measured.rows), strict=True):
+        label = measured.labels[runner]
         if label is not None:
-            by_label.setdefault(label, []).append(record)
+            by_label.setdefault(label, []).append(row)
     return dict(sorted(by_label.items()))
 
 
-def _groups(
-    rows: Sequence[PlannedRow],
-    pairs: Iterable[tuple[PlannedRow, Record]],
-    labels: Mapping[str, str],
-) -> list[_Group]:
+class _Group(msgspec.Struct, frozen=True):
+    """The measured records of one task (and label)."""
+
+    task: Index
+    label: str | None
+    rows: Rows
+    expected: int
+
+
+def _groups(measured: _Measured) -> Iterator[_Group]:
     """Group records by task, or by task and label where a task went to several."""
-    tasks = {row.key[0] for row in rows}
-    fan_out = len({(row.key[0], _label(row, labels)) for row in rows}) > len(tasks)
-
-    def identity(row: PlannedRow) -> tuple[Any, str | None]:
-        return row.key[0], _label(row, labels) if fan_out else None
-
-    groups: dict[tuple[Any, str | None], _Group] = {}
-    for row, record in pairs:
-        key = identity(row)
-        if fan_out and key[1] is None:
-            continue  # Gym's grouping drops a row that has no label
-        group = groups.setdefault(key, _Group(*key, place=row.place))
-        group.records.append(record)
-    for row in rows:
-        if (known := groups.get(identity(row))) is not None:
-            known.expected += 1
-    return sorted(
-        groups.values(), key=lambda group: (group.task_index, group.label or "")
+    planned_tasks = gathered(measured.plan.task, measured.planned)
+    planned_runners = gathered(measured.plan.runner, measured.planned)
+    spans = list(task_spans(planned_tasks))
+    is_fan_out = any(
+        len({measured.labels[runner] for runner in set(planned_runners[start:stop])})
+        > 1
+        for start, stop in spans
     )
+    tasks = gathered(measured.records.task, measured.rows)
+    at = 0
+    for start, stop in spans:
+        task = planned_tasks[start]
+        first = at
+        while at < len(tasks) and tasks[at] == task:
+            at += 1
+        rows = measured.rows[first:at]
+        if not rows:
+            continue
+        if not is_fan_out:
+            yield _Group(task, None, rows, stop - start)
+            continue
+        yield from _by_label(measured, task, rows, planned_runners[start:stop])
 
 
-def _task_profile(group: _Group, columns: Columns) -> TaskProfile:
-    head: dict[str, Any] = {wire.TASK_INDEX: group.task_index}
-    head.update(describe(group.records, columns))
-    if group.label is not None:
-        head[wire.AGENT_REF] = {"name": group.label}
-    count = len(group.records)
-    infos = [dict(record.info) for record in group.records]
-    tail = {
+def _by_label(
+    measured: _Measured, task: Index, rows: Rows, planned: Sequence[int]
+) -> Iterator[_Group]:
+    """Split a task's records by label; Gym's grouping drops those without one."""
+    found: dict[str, list[int]] = {}
+    for row, runner in zip(rows, measured.runners(rows), strict=True):
+        label = measured.labels[runner]
+        if label is not None:
+            found.setdefault(label, []).append(row)
+    expected = [measured.labels[runner] for runner in planned]
+    for label, members in sorted(found.items()):
+        yield _Group(task, label, members, expected.count(label))
+
+
+def _chunks(groups: Iterable[_Group]) -> Iterator[list[_Group]]:
+    """Put groups together, so that columns are not gone to for each."""
+    chunk: list[_Group] = []
+    count = 0
+    for group in groups:
+        chunk.append(group)
+        count += len(group.rows)
+        if count >= _CHUNK_ROWS:
+            yield chunk
+            chunk, count = [], 0
+    if chunk:
+        yield chunk
+
+
+def _task_profiles(measured: _Measured) -> Iterator[TaskProfile]:
+    infos = RolloutInfos(measured.records)
+    for chunk in _chunks(_groups(measured)):
+        rows = _joined_rows([group.rows for group in chunk])
+        heads = describe_groups(
+            measured.columns,
+            [metric.floats_at(rows) for metric in measured.columns.metrics],
+            [len(group.rows) for group in chunk],
+        )
+        entries = infos.at(rows)
+        stop = 0
+        for group, described in zip(chunk, heads, strict=True):
+            start, stop = stop, stop + len(group.rows)
+            head: dict[str, Any] = {wire.TASK_INDEX: group.task, **described}
+            if group.label is not None:
+                head[wire.AGENT_REF] = {"name": group.label}
+            sample = measured.plan.place[measured.plan_of[group.rows[0]]]
+            yield TaskProfile(head, sample, _tail(group, entries[start:stop]))
+
+
+def _joined_rows(parts: Sequence[Rows]) -> Rows:
+    if all(isinstance(part, range) for part in parts):
+        return range(parts[0][0], parts[-1][-1] + 1)
+    return [row for part in parts for row in part]
+
+
+def _tail(group: _Group, infos: list[dict[str, Any]]) -> dict[str, Any]:
+    count = len(group.rows)
+    return {
         "num_rollouts": count,
         "expected_num_rollouts": group.expected,
         "missing_num_rollouts": group.expected - count,
         "reward_profile_completion_pct": 100.0 * count / group.expected,
         "rollout_infos": infos,
     }
-    return TaskProfile(head, group.place, tail)
 
 
 def _agent_entries(
-    by_label: Mapping[str, Sequence[Record]],
+    by_label: Mapping[str, Rows],
     repeats: Sequence[Mapping[str, Any]],
     columns: Columns,
 ) -> list[dict[str, Any]]:
     across = across_repeats(repeats)
     return [
         {
-            **describe(records, columns),
+            **describe(columns, rows),
             wire.AGENT_REF: {"name": label},
             **across.get(label, {}),
         }
-        for label, records in by_label.items()
+        for label, rows in by_label.items()
     ]
 
 
-def _append_coverage(
-    agents: list[dict[str, Any]],
-    rows: Iterable[PlannedRow],
-    ordered: Iterable[Record],
-) -> None:
+def _append_coverage(agents: list[dict[str, Any]], measured: _Measured) -> None:
     """Add coverage keys to agents that masked something (§4.1, step 5)."""
-    agent_by_key = {row.key: row.agent for row in rows if row.agent is not None}
-    by_agent: dict[str, list[Record]] = {}
-    for record in ordered:
-        name = agent_by_key.get(record.key)
+    records = measured.records
+    if 1 not in records.masked:
+        return
+    by_agent: dict[str, list[int]] = {}
+    every = range(len(records))
+    for row, runner in zip(every, measured.runners(every), strict=True):
+        name, _ = measured.plan.runners[runner]
         if name is not None:
-            by_agent.setdefault(name, []).append(record)
+            by_agent.setdefault(name, []).append(row)
     entries = {entry[wire.AGENT_REF]["name"]: entry for entry in agents}
-    for name, records in by_agent.items():
-        coverage = coverage_metrics(records)
+    for name, rows in by_agent.items():
+        coverage = coverage_metrics(records, rows)
         if not coverage:
             continue
         if name not in entries:
@@ -221,16 +296,16 @@ def _append_coverage(
         entries[name].update(coverage)
 
 
-def coverage_metrics(records: Sequence[Record]) -> dict[str, int]:
-    """Return how much of the records was measured; empty when none is masked."""
-    measured = [record for record in records if not record.masked]
-    if len(measured) == len(records):
+def coverage_metrics(records: RecordColumns, rows: Rows) -> dict[str, int]:
+    """Return how much of some records was measured; empty when none is masked."""
+    measured = [row for row in rows if not records.masked[row]]
+    if len(measured) == len(rows):
         return {}
-    tasks = {record.key[0] for record in records}
-    measured_tasks = {record.key[0] for record in measured}
+    tasks = {records.task[row] for row in rows}
+    measured_tasks = {records.task[row] for row in measured}
     return {
         "coverage/measured_rollouts": len(measured),
-        "coverage/masked_rollouts": len(records) - len(measured),
+        "coverage/masked_rollouts": len(rows) - len(measured),
         "coverage/measured_tasks": len(measured_tasks),
         "coverage/fully_masked_tasks": len(tasks - measured_tasks),
     }

@@ -1,24 +1,25 @@
 """What profiling keeps of a planned row and of a collected record.
 
-Numeric extraction follows `gym-contract.md` §4.2 and §4.5. A row of text, tools or
-images is dropped as soon as these few values are taken from it.
+A row of text, tools or images is dropped as soon as these few values are taken from it
+(`gym-contract.md` §4.2 and §4.5).
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from tasks.core import wire
 from tasks.core.errors import RecordError
+from tasks.core.record_columns import NotFinite
 
 _INDEX_TYPES = (int, str)
-Number = int | float
 RolloutKey = tuple[Any, Any]
 """(task index, rollout index), as they stand in the file: ints, or text."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRow:
+class PlannedRow(msgspec.Struct, frozen=True):
     """One planned rollout: a line of the materialized inputs."""
 
     key: RolloutKey
@@ -28,21 +29,6 @@ class PlannedRow:
     """Environment server stamp, else the agent's name (contract §4.3)."""
     place: int
     """Where the line starts in its file, in bytes; it leads back to the row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One collected rollout: a line of the rollouts file."""
-
-    key: RolloutKey
-    masked: bool
-    """True when the server says that its reward measures nothing."""
-    metrics: Mapping[str, Number]
-    """Numeric columns, in first-seen order; usage wins over a same-named field."""
-    info: Mapping[str, Any]
-    """Its entry in `rollout_infos`, in Gym's key order."""
-    failure_class: str | None
-    """Set when the line is a failure that strayed into the rollouts file."""
 
 
 def rollout_key(row: Mapping[str, Any]) -> RolloutKey:
@@ -101,14 +87,17 @@ def planned_row(row: Mapping[str, Any], place: int) -> PlannedRow:
     return PlannedRow(rollout_key(row), agent, run_key, place)
 
 
-def collected_record(result: Mapping[str, Any]) -> Record:
-    """Take from a result what profiling needs.
+def light_record(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result without what profiling does not read, in the same order.
+
+    Members that are lists or objects become null, but for a reward, which is shown as
+    it is; of `response`, usage stays.
 
     Raises:
         RecordError: the key is unusable, or `response` or its usage is no object and
             the result is not masked.
     """
-    key = rollout_key(result)
+    rollout_key(result)
     masked = bool(result.get(wire.MASK_SAMPLE))
     try:
         usage = usage_of(result)
@@ -117,13 +106,30 @@ def collected_record(result: Mapping[str, Any]) -> Record:
             raise
         usage = {}
     failure = result.get(wire.FAILURE_CLASS)
-    return Record(
-        key=key,
-        masked=masked,
-        metrics=_metrics(result, usage),
-        info=_info(key, result, usage),
-        failure_class=None if failure is None else str(failure),
-    )
+    light = {name: _plain(value) for name, value in result.items()}
+    read = {
+        wire.MASK_SAMPLE: masked,
+        wire.RESPONSE: {wire.USAGE: {k: _plain(v) for k, v in usage.items()}},
+        wire.REWARD: _reward(result.get(wire.REWARD)),
+        wire.FAILURE_CLASS: None if failure is None else str(failure),
+    }
+    light.update((name, value) for name, value in read.items() if name in light)
+    return light
+
+
+def _plain(value: object) -> object:
+    is_number = not isinstance(value, dict | list) and not _not_finite(value)
+    return value if is_number else None
+
+
+def _reward(value: object) -> object:
+    return _not_finite(value) or value
+
+
+def _not_finite(value: object) -> NotFinite | None:
+    if not isinstance(value, float) or math.isfinite(value):
+        return None
+    return NotFinite.NAN if math.isnan(value) else NotFinite.INFINITE
 
 
 def usage_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -139,39 +145,6 @@ def usage_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(usage, Mapping):
         raise RecordError(f"response.usage is {_kind(usage)}, not an object")
     return usage
-
-
-def _metrics(result: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[str, Number]:
-    # A key in both keeps its place but takes usage's value, number or not.
-    # Only the result's own `mask_sample` is a mark; usage may count what it likes.
-    own = {name: value for name, value in result.items() if name != wire.MASK_SAMPLE}
-    merged = {**own, **usage}
-    return {
-        name: int(value) if isinstance(value, bool) else value
-        for name, value in merged.items()
-        if isinstance(value, int | float) and not name.startswith("_")
-    }
-
-
-def _info(
-    key: RolloutKey, result: Mapping[str, Any], usage: Mapping[str, Any]
-) -> dict[str, Any]:
-    info: dict[str, Any] = {
-        "rollout_id": f"{key[0]}:{key[1]}",
-        wire.TASK_INDEX: key[0],
-        wire.ROLLOUT_INDEX: key[1],
-    }
-    if wire.REWARD in result:
-        info[wire.REWARD] = result[wire.REWARD]
-    for name, value in usage.items():
-        if isinstance(value, int | float):
-            info[name] = int(value) if isinstance(value, bool) else value
-    for name, value in result.items():
-        if not isinstance(value, int | float) or name.startswith("_"):
-            continue
-        if name not in {wire.REWARD, wire.RESPONSE, wire.MASK_SAMPLE}:
-            info[name] = int(value) if isinstance(value, bool) else value
-    return info
 
 
 def _kind(value: object) -> str:

@@ -4,13 +4,17 @@ Source: `gym-contract.md` §4.7. Only labels with two or more repeats have them.
 """
 
 import math
+from array import array
 from collections.abc import Mapping, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from tasks.core import moments, wire
-from tasks.core.columns import Columns
+from tasks.core.columns import Columns, Rows
 from tasks.core.errors import RecordError
-from tasks.core.records import Number, Record
+from tasks.core.key_order import task_spans
+from tasks.core.number_column import Number, gathered
+from tasks.core.record_columns import Index, RecordColumns
 from tasks.core.student_t import t_975
 
 _NOT_METRICS = frozenset({
@@ -35,11 +39,11 @@ _STATISTIC_SUFFIXES = (
 
 
 def repeat_entries(
-    by_label: Mapping[str, Sequence[Record]], columns: Columns
+    records: RecordColumns, by_label: Mapping[str, Rows], columns: Columns
 ) -> list[dict[str, Any]]:
     """Describe each repeat of each label over its tasks.
 
-    `by_label[label]` holds the label's records in key order. Returns one entry per
+    `by_label[label]` names the label's records, in key order. Returns one entry per
     label and rollout index, both ascending.
 
     Raises:
@@ -47,39 +51,52 @@ def repeat_entries(
     """
     return [
         entry
-        for label, records in by_label.items()
-        for entry in _entries_of_label(label, records, columns)
+        for label, rows in by_label.items()
+        for entry in _entries_of_label(label, records, rows, columns)
     ]
 
 
 def _entries_of_label(
-    label: str, records: Sequence[Record], columns: Columns
+    label: str, records: RecordColumns, rows: Rows, columns: Columns
 ) -> list[dict[str, Any]]:
-    by_index: dict[Any, list[Record]] = {}
-    for record in records:
-        by_index.setdefault(record.key[1], []).append(record)
+    by_index = _by_rollout_index(gathered(records.rollout, rows))
     if len(by_index) < 2:  # noqa: PLR2004 - one repeat compares with nothing
         return []
-    total = len({record.key[0] for record in records})
-    entries: list[dict[str, Any]] = []
-    for index, members in sorted(by_index.items()):
-        present = len({record.key[0] for record in members})
-        entry: dict[str, Any] = {
+    total = sum(1 for _ in task_spans(gathered(records.task, rows)))
+    # A key is there once: the members of a repeat are of as many tasks.
+    entries: list[dict[str, Any]] = [
+        {
             wire.AGENT_REF: {"name": label},
             wire.ROLLOUT_INDEX: _as_number(index),
-            "sample_count": present,
-            "missing_count": total - present,
+            "sample_count": len(members),
+            "missing_count": total - len(members),
         }
-        for name in sorted(columns.names):
-            values = [
-                record.metrics[name] for record in members if name in record.metrics
-            ]
-            whole = name in columns.whole
-            if not whole:
-                values = [float(value) for value in values]
-            entry.update(_describe_repeat(name, values, whole=whole))
-        entries.append(entry)
+        for index, members in by_index
+    ]
+    for metric in sorted(columns.metrics, key=attrgetter("name")):
+        values = metric.floats_at(rows)
+        for entry, (_, members) in zip(entries, by_index, strict=True):
+            chosen = [value for value in gathered(values, members) if value is not None]
+            entry.update(_describe_repeat(metric.name, chosen, whole=metric.whole))
     return entries
+
+
+def _by_rollout_index(rollouts: Sequence[Index]) -> list[tuple[Index, Sequence[int]]]:
+    """Return the positions of each rollout index, ascending."""
+    count = len(set(rollouts))
+    first = rollouts[:count]
+    if len(rollouts) % count == 0 and list(first) * (len(rollouts) // count) == list(
+        rollouts
+    ):
+        # Each repeat is every so-manieth record, as where all tasks have the same.
+        positions = [range(at, len(rollouts), count) for at in range(count)]
+        return sorted(zip(first, positions, strict=True), key=itemgetter(0))
+    found: dict[Index, array[int]] = {}
+    for position, index in enumerate(rollouts):
+        if index not in found:
+            found[index] = array("Q")
+        found[index].append(position)
+    return sorted(found.items())
 
 
 def _as_number(index: int | str) -> int:
@@ -120,7 +137,8 @@ def _mean_std_error(
     average = moments.mean(values, whole=whole)
     if average is None:
         raise ValueError("no values have no mean")
-    deviation = moments.std(values) or 0.0
+    is_same = not whole or len(values) <= moments.BUFFER
+    deviation = moments.std(values, average if is_same else None) or 0.0
     return average, deviation, deviation / math.sqrt(len(values))
 
 

@@ -16,6 +16,7 @@ import orjson
 from msgspec import UNSET
 
 from tasks.core import wire
+from tasks.core.error_texts import innermost
 from tasks.core.errors import GymError, GymRejectedError, RecordError
 from tasks.core.records import usage_of
 from tasks.core.routing import Route
@@ -249,7 +250,7 @@ def _written(
         reward=record.get(wire.REWARD),
         masked=bool(record.get(wire.MASK_SAMPLE)),
         failure_class="" if failure_class is None else str(failure_class),
-        message=str(message),
+        message=innermost(str(message)),
         notes=notes,
     )
 

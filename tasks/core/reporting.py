@@ -1,14 +1,26 @@
 """Summaries in words: sentences, and tables for the terminal and Prefect's pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from tasks.core.models import AgentSummary, AggregateSummary, PlanSummary, RunSummary
 from tasks.core.progress import Progress, RunningMean
+
+if TYPE_CHECKING:  # models take longer to import than a small profile takes
+    from tasks.core.counts import AgentCounts, RunCounts
+    from tasks.core.models import (
+        AgentSummary,
+        AggregateSummary,
+        PlanSummary,
+        RunSummary,
+    )
 
 _TELLING = 2
 """Scored rollouts per task before "never" or "always" means anything."""
 _STANDS_OUT = 4.0
 """How many times the median a rollout must take to be named."""
+
+_SHOWN_KINDS = 4
+"""Reasons and failure classes that one line names."""
 
 COLUMNS = (
     "agent", "rollouts", "scored", "mean reward", "tasks", "never", "some", "always",
@@ -19,7 +31,7 @@ LEGEND = (
 )
 
 
-def planned(summary: PlanSummary) -> str:
+def planned(summary: "PlanSummary") -> str:
     """Say what a materialization planned."""
     said = f"{summary.num_rollouts} rollouts of {summary.num_tasks} tasks planned"
     if summary.num_new < summary.num_rollouts:
@@ -27,7 +39,7 @@ def planned(summary: PlanSummary) -> str:
     return said
 
 
-def zeros(summary: AggregateSummary) -> str | None:
+def zeros(summary: "AggregateSummary") -> str | None:
     """Say which rollouts without a reward the servers' metrics count as zero."""
     counts = (
         (summary.num_failures_as_zero, "failed"),
@@ -37,16 +49,16 @@ def zeros(summary: AggregateSummary) -> str | None:
     return f"the metrics count {' and '.join(parts)} as zero" if parts else None
 
 
-def headline(summary: RunSummary) -> str:
+def headline(summary: "RunSummary | RunCounts") -> str:
     """Return the first sentence: how much of the plan there is, and what is not."""
     said = f"{summary.collected} of {summary.planned} rollouts collected"
     lacking = [
-        f"{count} {word}"
-        for count, word in (
-            (summary.failed, "failed"),
-            (summary.missing, "missing"),
-            (summary.masked, "masked"),
-            (summary.unscored, "without a usable reward"),
+        f"{count} {word}{_by_kind(kinds)}"
+        for count, word, kinds in (
+            (summary.failed, "failed", summary.failed_classes),
+            (summary.missing, "missing", {}),
+            (summary.masked, "masked", {}),
+            (summary.unscored, "without a usable reward", summary.unscored_reasons),
         )
         if count
     ]
@@ -59,7 +71,17 @@ def headline(summary: RunSummary) -> str:
     return f"{said}; mean reward {summary.mean_reward:.3f} (n={tasks})"
 
 
-def mean_with_error(agent: AgentSummary) -> str:
+def _by_kind(kinds: Mapping[str, int]) -> str:
+    """Return how many there are of each kind, the most first."""
+    if not kinds:
+        return ""
+    ordered = sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))
+    named = [f"{count} {name}" for name, count in ordered[:_SHOWN_KINDS]]
+    left = sum(count for _, count in ordered[_SHOWN_KINDS:])
+    return f" ({', '.join(named)}{f', {left} of others' if left else ''})"
+
+
+def mean_with_error(agent: "AgentSummary | AgentCounts") -> str:
     """Return a mean with its standard error, or say that it is unknown.
 
     An error of 0.0, or none, is not shown: a bare "± 0" claims a certainty that a few
@@ -72,7 +94,7 @@ def mean_with_error(agent: AgentSummary) -> str:
     return f"{agent.mean_reward:.3f} ± {agent.standard_error:.3f}"
 
 
-def agent_cells(agent: AgentSummary) -> tuple[str, ...]:
+def agent_cells(agent: "AgentSummary | AgentCounts") -> tuple[str, ...]:
     """Return an agent's row, in the order of `COLUMNS`; tasks are the mean's n."""
     tasks = str(agent.num_scored_tasks)
     if agent.num_scored_tasks < agent.num_tasks:
@@ -149,7 +171,7 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def findings(summary: RunSummary) -> list[str]:
+def findings(summary: "RunSummary | RunCounts") -> list[str]:
     """Say what a person should look at before trusting the numbers."""
     found = [
         f"{agent.agent}: every one of its {agent.num_scored_tasks} tasks"
@@ -168,7 +190,7 @@ def findings(summary: RunSummary) -> list[str]:
     return [*found, *summary.warnings]
 
 
-def markdown(summary: RunSummary) -> str:
+def markdown(summary: "RunSummary | RunCounts") -> str:
     """Return the report of a run for Prefect's page: findings first."""
     lines = [f"# {headline(summary)}", ""]
     lines += [f"- {finding}" for finding in findings(summary)]

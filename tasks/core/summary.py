@@ -5,88 +5,93 @@ clustered standard error follow `statistics.md` D2 and D3.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from tasks.core import wire
-from tasks.core.models import AgentSummary, RunSummary, ShardSummary
-from tasks.core.progress import is_reward
-from tasks.core.records import PlannedRow, Record, RolloutKey
+import msgspec
 
-PASS_TOLERANCE = 1e-9
-_NO_AGENT = "(no agent)"
+from tasks.core.counts import PASS_TOLERANCE, AgentCounts, RunCounts
+from tasks.core.rollout_table import RolloutStatus, RolloutTable
+
+NO_FAILURE_CLASS = "(no class)"
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(msgspec.Struct):
     """Counts of one agent while its rows are read."""
 
-    tasks: set[object] = field(default_factory=set)
-    planned: int = 0
-    collected: int = 0
-    masked: int = 0
-    failed: int = 0
-    missing: int = 0
-    rewards: dict[object, list[float]] = field(default_factory=dict)
-    """Rewards by task, in key order."""
+    num_tasks: int = 0
+    statuses: Counter[int] = msgspec.field(default_factory=Counter)
+    unscored_reasons: Counter[str] = msgspec.field(default_factory=Counter)
+    failed_classes: Counter[str] = msgspec.field(default_factory=Counter)
+    means: list[float] = msgspec.field(default_factory=list)
+    """Mean reward of each scored task, in key order."""
+    passes: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 def summarize(
-    rows: Sequence[PlannedRow],
-    records: Iterable[Record],
-    failed: Mapping[RolloutKey, int],
-    *,
-    pass_threshold: float,
-) -> list[AgentSummary]:
+    table: RolloutTable, reasons: Mapping[int, str], *, pass_threshold: float
+) -> list[AgentCounts]:
     """Summarise each agent of the plan, in order of name.
 
-    `failed[key]` counts the recorded failures of a rollout; one that was collected in
-    the end is not a failure.
+    `reasons[row]` says why an unscored row has no score.
     """
-    by_key = {record.key: record for record in records}
-    tallies: dict[str, _Tally] = {}
-    for row in sorted(rows, key=lambda row: [(isinstance(i, str), i) for i in row.key]):
-        tally = tallies.setdefault(row.agent or row.run_key or _NO_AGENT, _Tally())
-        _count(tally, row, by_key.get(row.key), failed.get(row.key, 0))
+    tallies = [_Tally() for _ in table.agents]
+    for start, stop in table.spans():
+        for agent in sorted(set(table.agent[start:stop])):
+            rows: Sequence[int] = range(start, stop)
+            if len(table.agents) > 1:
+                rows = [row for row in rows if table.agent[row] == agent]
+            _count(tallies[agent], table, rows, pass_threshold)
+    for row, reason in reasons.items():
+        tallies[table.agent[row]].unscored_reasons[reason] += 1
+    for row, name in table.failure_class.items():
+        if table.status[row] == RolloutStatus.FAILED:
+            tallies[table.agent[row]].failed_classes[name or NO_FAILURE_CLASS] += 1
     return [
-        _agent_summary(name, tally, pass_threshold)
-        for name, tally in sorted(tallies.items())
+        _agent_counts(name, tally)
+        for name, tally in zip(table.agents, tallies, strict=True)
     ]
 
 
-def _count(tally: _Tally, row: PlannedRow, record: Record | None, fails: int) -> None:
-    tally.tasks.add(row.key[0])
-    tally.planned += 1
-    if record is None:
-        tally.failed += bool(fails)
-        tally.missing += not fails
+def _count(
+    tally: _Tally, table: RolloutTable, rows: Sequence[int], threshold: float
+) -> None:
+    """Count one task's rows of one agent."""
+    statuses = [table.status[row] for row in rows]
+    tally.num_tasks += 1
+    tally.statuses.update(statuses)
+    rewards = [
+        table.reward[row]
+        for row, status in zip(rows, statuses, strict=True)
+        if status == RolloutStatus.SCORED
+    ]
+    if not rewards:
         return
-    tally.collected += 1
-    tally.masked += record.masked
-    reward = record.info.get(wire.REWARD)
-    if not record.masked and is_reward(reward):
-        tally.rewards.setdefault(row.key[0], []).append(float(reward or 0.0))
+    tally.means.append(mean_of(rewards))
+    rate = pass_rate(rewards, threshold)
+    tally.passes["never" if rate == 0 else "always" if rate == 1 else "some"] += 1
 
 
-def _agent_summary(name: str, tally: _Tally, threshold: float) -> AgentSummary:
-    means = [_mean(rewards) for rewards in tally.rewards.values()]
-    scored = sum(len(rewards) for rewards in tally.rewards.values())
-    rates = [pass_rate(rewards, threshold) for rewards in tally.rewards.values()]
-    return AgentSummary(
+def _agent_counts(name: str, tally: _Tally) -> AgentCounts:
+    count = tally.statuses
+    failed, missing = count[RolloutStatus.FAILED], count[RolloutStatus.MISSING]
+    return AgentCounts(
         agent=name,
-        num_tasks=len(tally.tasks),
-        planned=tally.planned,
-        collected=tally.collected,
-        scored=scored,
-        unscored=tally.collected - tally.masked - scored,
-        masked=tally.masked,
-        failed=tally.failed,
-        missing=tally.missing,
-        mean_reward=_mean(means) if means else None,
-        standard_error=standard_error(means),
-        never_pass=sum(rate == 0 for rate in rates),
-        sometimes_pass=sum(0 < rate < 1 for rate in rates),
-        always_pass=sum(rate == 1 for rate in rates),
+        num_tasks=tally.num_tasks,
+        planned=count.total(),
+        collected=count.total() - failed - missing,
+        scored=count[RolloutStatus.SCORED],
+        unscored=count[RolloutStatus.UNSCORED],
+        masked=count[RolloutStatus.MASKED],
+        failed=failed,
+        missing=missing,
+        unscored_reasons=dict(sorted(tally.unscored_reasons.items())),
+        failed_classes=dict(sorted(tally.failed_classes.items())),
+        mean_reward=mean_of(tally.means) if tally.means else None,
+        standard_error=standard_error(tally.means),
+        never_pass=tally.passes["never"],
+        sometimes_pass=tally.passes["some"],
+        always_pass=tally.passes["always"],
     )
 
 
@@ -105,40 +110,58 @@ def standard_error(task_means: Sequence[float]) -> float | None:
     count = len(task_means)
     if count < 2:  # noqa: PLR2004 - one task has no spread
         return None
-    mean = _mean(task_means)
+    mean = mean_of(task_means)
     # A length, since the squares themselves may not fit in a float.
     spread = math.hypot(*(value - mean for value in task_means))
     return spread / math.sqrt((count - 1) * count)
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean_of(values: Sequence[float]) -> float:
+    """Return the mean of at least one value, its sum exact."""
     try:
         return math.fsum(values) / len(values)
     except OverflowError:  # the sum does not fit in a float, the mean does
         return math.fsum(value / len(values) for value in values)
 
 
-def run_summary(
-    output: str, agents: Sequence[AgentSummary], files: Sequence[str]
-) -> RunSummary:
+def run_counts(
+    output: str,
+    agents: Sequence[AgentCounts],
+    files: Sequence[str],
+    warnings: Sequence[str] = (),
+) -> RunCounts:
     """Add the agents up."""
-    return RunSummary(
+
+    def total(name: str) -> int:
+        return sum(getattr(agent, name) for agent in agents)
+
+    return RunCounts(
         output=output,
-        planned=sum(agent.planned for agent in agents),
-        collected=sum(agent.collected for agent in agents),
-        scored=sum(agent.scored for agent in agents),
-        unscored=sum(agent.unscored for agent in agents),
-        masked=sum(agent.masked for agent in agents),
-        failed=sum(agent.failed for agent in agents),
-        missing=sum(agent.missing for agent in agents),
+        planned=total("planned"),
+        collected=total("collected"),
+        scored=total("scored"),
+        unscored=total("unscored"),
+        masked=total("masked"),
+        failed=total("failed"),
+        missing=total("missing"),
+        unscored_reasons=_added(agent.unscored_reasons for agent in agents),
+        failed_classes=_added(agent.failed_classes for agent in agents),
         agents=tuple(agents),
         files=tuple(files),
         mean_reward=_overall_mean(agents),
-        num_scored_tasks=sum(agent.num_scored_tasks for agent in agents),
+        num_scored_tasks=total("num_scored_tasks"),
+        warnings=tuple(warnings),
     )
 
 
-def _overall_mean(agents: Sequence[AgentSummary]) -> float | None:
+def _added(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for part in parts:
+        found.update(part)
+    return dict(sorted(found.items()))
+
+
+def _overall_mean(agents: Sequence[AgentCounts]) -> float | None:
     """Return the mean over all agents' scored tasks."""
     known = [
         (agent.mean_reward, agent.num_scored_tasks)
@@ -148,14 +171,3 @@ def _overall_mean(agents: Sequence[AgentSummary]) -> float | None:
     if not known:
         return None
     return math.fsum(m * n for m, n in known) / sum(n for _, n in known)
-
-
-def with_stops(summary: RunSummary, shards: Sequence[ShardSummary]) -> RunSummary:
-    """Add why shards ended early, each reason once."""
-    reasons = list(dict.fromkeys(shard.stopped for shard in shards if shard.stopped))
-    return summary.model_copy(
-        update={
-            "stopped": "; ".join(reasons) or None,
-            "is_failed": any(shard.is_failed for shard in shards),
-        }
-    )

@@ -3,6 +3,7 @@
 Source: `gym-contract.md` §0 (reserved keys), §1 (file names), §3 (requests).
 """
 
+NG_PREFIX = "_ng_"
 TASK_INDEX = "_ng_task_index"
 ROLLOUT_INDEX = "_ng_rollout_index"
 ATTEMPT_INDEX = "_ng_attempt_index"

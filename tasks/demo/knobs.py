@@ -52,6 +52,12 @@ class Knobs:
     pad_bytes: int = 0
     """Filler characters put before the text of every answer."""
 
+    constant_match: str = ""
+    """Which requests are rewarded by `constant_reward`, whatever the answer."""
+
+    constant_reward: float = 0.0
+    """What a verifier that reads no answer gives."""
+
 
 class Faults:
     """The current knobs, and what they and the requests have come to."""
@@ -98,6 +104,12 @@ class Faults:
             yield
         finally:
             self._num_in_flight -= 1
+
+    def reward(self, verified: float, body: bytes) -> float:
+        """Give the verifier's reward, or the constant that a knob asks for."""
+        knobs = self.knobs
+        is_constant = _is_hit(knobs.constant_match, body)
+        return knobs.constant_reward if is_constant else verified
 
     async def reply(self, request: web.Request, body: bytes) -> web.Response | None:
         """Answer in place of the environment when a knob asks for it."""

@@ -118,9 +118,9 @@ class Routes:
         body = await request.read()
         with self.faults.counted(_rollout_key(body)):
             ordered = await self.faults.reply(request, body)
-            return ordered or await self._rolled_out(_object(body))
+            return ordered or await self._rolled_out(_object(body), body)
 
-    async def _rolled_out(self, row: Json) -> web.Response:
+    async def _rolled_out(self, row: Json, body: bytes) -> web.Response:
         params = _params(row)
         agent = row.get(AGENT_REF)
         environment = environment_of_agent(_name(agent))
@@ -135,7 +135,9 @@ class Routes:
         await asyncio.sleep(self._latency_seconds(reply.latency_seconds))
         pad_output(reply.response, self.faults.knobs.pad_bytes)
         verdict = verify(output_text(reply.response), row)
-        return _json(_record(row, reply.response, verdict))
+        record = _record(row, reply.response, verdict)
+        record[REWARD] = self.faults.reward(verdict.reward, body)
+        return _json(record)
 
     def _latency_seconds(self, scripted: float) -> float:
         fixed = self.faults.knobs.latency_ms

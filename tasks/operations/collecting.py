@@ -80,11 +80,17 @@ class OpenShard:
 
 
 def open_shard(
-    files: RunFiles, index: int, count: int, options: CollectOptions
+    files: RunFiles,
+    index: int,
+    count: int,
+    options: CollectOptions,
+    *,
+    mends: bool = True,
 ) -> OpenShard:
     """Read what is planned, collected and failed for one shard.
 
-    The caller holds the lock of the shard's own files, or of the whole output.
+    The caller holds the lock of the shard's own files, or of the whole output; without
+    it, nothing may be mended.
 
     Raises:
         ConfigError: there is no plan.
@@ -98,7 +104,7 @@ def open_shard(
     ledger = Ledger(options.max_attempts, options.retry_given_up)
     own = files.shard(index, count)
     shard = OpenShard(files, own, index, count, ledger)
-    shard.damaged = read_parts(files, ledger, own)
+    shard.damaged = read_parts(files, ledger, own if mends else None)
     keys = KeySet()
     for planned in shard_rollouts(files.materialized_inputs, index, count):
         if not keys.add(planned.key):
@@ -178,7 +184,7 @@ async def collect_shard(
                     frozenset(route.url for route in routes.values()),
                 ),
                 options=options,
-                concurrency=_room(options, progress, observe),
+                concurrency=_room(shard.index, options, progress, observe),
                 journals=journals,
                 progress=progress,
                 observe=observe,
@@ -188,13 +194,15 @@ async def collect_shard(
     return _summary(shard, progress, window.stop)
 
 
-def _room(options: CollectOptions, progress: Progress, observe: Observer) -> int:
+def _room(
+    index: int, options: CollectOptions, progress: Progress, observe: Observer
+) -> int:
     """Return how many rollouts one shard of this run may have in flight.
 
     Each takes a socket, and sockets are files to the operating system.
     """
     shards = len(options.shards())
-    wanted = -(-options.concurrency // shards)
+    wanted = options.concurrency_of(index)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = soft if hard == resource.RLIM_INFINITY else max(soft, hard)
     room = max(1, (limit - _FILES_KEPT) // shards)
@@ -205,9 +213,9 @@ def _room(options: CollectOptions, progress: Progress, observe: Observer) -> int
     return min(wanted, room)
 
 
-def nothing_owed(shard: OpenShard) -> ShardSummary:
-    """Return the summary of a shard that has nothing to collect."""
-    return _summary(shard, shard.start(time.monotonic()), None)
+def not_collected(shard: OpenShard, stop: Stop | None = None) -> ShardSummary:
+    """Return the summary of a shard from which nothing is collected."""
+    return _summary(shard, shard.start(time.monotonic()), stop)
 
 
 def _summary(shard: OpenShard, progress: Progress, stop: Stop | None) -> ShardSummary:

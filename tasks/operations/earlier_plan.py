@@ -22,6 +22,8 @@ from tasks.core.options import PlanOptions
 from tasks.core.planning import PlannedKey
 from tasks.core.records import RolloutKey, agent_name, rollout_key
 
+ADAPTIVE = "adaptive"
+"""Member of the manifest that says so."""
 _SHOWN_CHANGES = 10
 PlanLines = Iterable[tuple[RolloutKey, bytes]]
 
@@ -34,6 +36,8 @@ class EarlierPlan:
     """A digest of each line, by its key."""
     indices: dict[PlannedKey, list[int]] = field(default_factory=dict)
     """Rollout indices by task index and what runs them, ascending."""
+    is_adaptive: bool = False
+    """Whether tasks were given more repeats than the options say (`adapting`)."""
 
     def has(self, key: RolloutKey, text: bytes) -> bool:
         """Say whether the line of a key is this one."""
@@ -62,6 +66,7 @@ def read_earlier_plan(files: RunFiles) -> EarlierPlan:
                 earlier.indices.setdefault((key[0], runner), []).append(key[1])
     for indices in earlier.indices.values():
         indices.sort()
+    earlier.is_adaptive = bool(_manifest(files).get(ADAPTIVE))
     return earlier
 
 
@@ -111,6 +116,11 @@ class Growth:
             self.first_changed = key
 
     @property
+    def num_planned(self) -> int:
+        """Rollouts of the new plan."""
+        return self._kept + self.num_new
+
+    @property
     def num_lost(self) -> int:
         """Planned rollouts that the new plan does not have."""
         return len(self.earlier.fingerprints) - self._kept
@@ -147,16 +157,22 @@ def plan_changed(
 
 
 def _changed_settings(files: RunFiles, settings: dict[str, Any]) -> Iterator[str]:
-    if not files.run.exists():
+    old = _manifest(files)
+    if not old:
         return
-    try:
-        with open_to_read(files.run) as file:
-            old = parse_object(file.read())
-    except RecordError:
-        return  # the plan itself is the truth; the manifest only names settings
     # An option younger than the manifest had its default.
     defaults = PlanOptions().model_dump(mode="json")
     yield from differences({**defaults, **old.get("settings", {})}, settings)
+
+
+def _manifest(files: RunFiles) -> dict[str, Any]:
+    if not files.run.exists():
+        return {}
+    try:
+        with open_to_read(files.run) as file:
+            return parse_object(file.read())
+    except RecordError:
+        return {}  # the plan itself is the truth; the manifest only names settings
 
 
 def _both_rows(

@@ -41,6 +41,7 @@ from tasks.core.task_rows import (
     routing_names,
 )
 from tasks.operations.earlier_plan import (
+    ADAPTIVE,
     EarlierPlan,
     Growth,
     is_collected,
@@ -116,6 +117,14 @@ def _read_additions(options: PlanOptions) -> tuple[Additions, list[str]]:
     if options.skills is not None:
         skills = read_skills(options.skills)
     return Additions(prompt, skills), warnings
+
+
+def files_of(options: PlanOptions) -> list[Path]:
+    """Return the files, besides the input, that the plan of these options is made of."""
+    prompts = [] if options.prompt_config is None else [Path(options.prompt_config)]
+    if options.skills is None:
+        return prompts
+    return [*prompts, *sorted(p for p in Path(options.skills).rglob("*") if p.is_file())]
 
 
 def _take_row(planner: Planner, path: Path, line: Line) -> bool:
@@ -203,13 +212,17 @@ def materialize(
     replace_file(files.materialized_inputs, write)
     made = manifest(checked) | {POLICY_MODEL: known_model(files)}
     made[OUTPUT] = files.rollouts.name
+    if earlier.is_adaptive:
+        made[ADAPTIVE] = True
+        made["plan"]["num_rollouts"] = growth.num_planned
     replace_bytes(files.run, orjson.dumps(made, option=_INDENT))
     return PlanSummary(
         path=str(files.materialized_inputs),
         num_tasks=checked.plan.num_tasks,
-        num_rollouts=checked.plan.num_rollouts,
+        num_rollouts=growth.num_planned,
         num_new=growth.num_new,
         warnings=tuple(checked.plan.warnings),
+        manifest=str(files.run),
     )
 
 
@@ -263,7 +276,9 @@ class _PlanLines:
             for task in checked.plan.tasks
         ]
         plan = replace(checked.plan, tasks=tasks)
-        self._plan = plan.keeping(earlier.indices) if earlier.indices else plan
+        if earlier.indices:
+            plan = plan.keeping(earlier.indices, is_adaptive=earlier.is_adaptive)
+        self._plan = plan
         self._earlier = earlier
 
     def __iter__(self) -> Iterator[tuple[RolloutKey, bytes]]:

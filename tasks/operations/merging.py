@@ -1,7 +1,8 @@
 """Merge: the shards' files become the output's own, each rollout once.
 
 The merged files are written whole before a shard's file is removed, so that a kill at
-any moment leaves every record in at least one file; merging again drops the copies.
+any moment leaves every record in at least one file; merging again drops the copies. A
+shard that is still being collected is left as it is.
 """
 
 import re
@@ -17,6 +18,7 @@ from tasks.adapters.jsonl import (
     read_lines,
     replace_file,
 )
+from tasks.adapters.lock_holder import living_holder
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.models import MergeSummary
@@ -31,9 +33,14 @@ def merge_shards(files: RunFiles) -> MergeSummary:
     Raises:
         RecordError: a line cannot be read; names file and line.
     """
-    shards = files.shards()
+    found = files.shards()
+    # None can begin while the caller holds the output.
+    shards = [shard for shard in found if living_holder(shard.lock) is None]
+    busy = tuple(_name(shard) for shard in found if shard not in shards)
     if not shards:
-        return MergeSummary(path=str(files.rollouts), num_shards=0, merged=0, copies=0)
+        return MergeSummary(
+            path=str(files.rollouts), num_shards=0, merged=0, copies=0, busy_shards=busy
+        )
     for part in [files, *shards]:
         read_journal(part.rollouts, _ignore, part.damaged)
         read_journal(part.failures, _ignore, part.damaged)
@@ -45,14 +52,15 @@ def merge_shards(files: RunFiles) -> MergeSummary:
         _merge(files.timings, timings, bytes)
     for shard in shards:
         # The rollouts file last: a shard is found by it.
-        for path in (shard.timings, shard.failures, shard.rollouts):
+        for path in (shard.timings, shard.failures, shard.rollouts, shard.lock):
             path.unlink(missing_ok=True)
     return MergeSummary(
         path=str(files.rollouts),
         num_shards=len(shards),
         merged=merged,
         copies=copies,
-        missing_shards=tuple(_missing(shards)),
+        missing_shards=tuple(_missing(found)),
+        busy_shards=busy,
     )
 
 
@@ -67,6 +75,11 @@ def _rollout(line: bytes) -> Hashable:
 def _attempt(line: bytes) -> Hashable:
     failure = parse_object(line)
     return (*rollout_key(failure), failure.get(wire.ATTEMPT_INDEX))
+
+
+def _name(shard: RunFiles) -> str:
+    dealt = _SHARD.search(shard.rollouts.stem)
+    return "/".join(dealt.groups()) if dealt else shard.rollouts.name
 
 
 def _missing(shards: Sequence[RunFiles]) -> Iterator[str]:

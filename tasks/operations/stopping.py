@@ -16,6 +16,7 @@ from dataclasses import dataclass
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _EXIT_BASE = 128
 _received: list[int] = []
+_hearing: list[Callable[[], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,34 @@ class Cause:
 
 
 _TOLD = Cause("the process was told to stop", is_failure=False)
-_standing: list[Cause] = []
-_asked: list[Callable[[Cause], None]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who can be asked to stop, and the event loop that it runs in.
+
+    A worker of a cluster has several shards in one process, each with its own loop.
+    """
+
+    ask: Callable[[Cause], None]
+    loop: asyncio.AbstractEventLoop | None
+
+    def __call__(self, cause: Cause) -> None:
+        if self.loop is None or self.loop is _loop():
+            self.ask(cause)
+        else:
+            self.loop.call_soon_threadsafe(self.ask, cause)
+
+
+def _loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+_standing: list[tuple[Cause, asyncio.AbstractEventLoop | None]] = []
+_asked: list[_Asked] = []
 
 
 @contextmanager
@@ -42,57 +69,79 @@ def stop_on_signals() -> Iterator[None]:
     if task is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def stop(number: int) -> None:
-        if _received:
-            os._exit(_EXIT_BASE + number)
-        _received.append(number)
-        if not _asked:
-            task.cancel()
-        for ask in _asked:
-            ask(_TOLD)
-
     loop = asyncio.get_running_loop()
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stop, number)
+
+    def hear() -> None:
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, _stop, number, task)
+
+    hear()
+    _hearing.append(hear)
     try:
         yield
     finally:
+        _hearing.remove(hear)
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
+
+
+def _stop(number: int, task: asyncio.Task[object]) -> None:
+    if _received:
+        os._exit(_EXIT_BASE + number)
+    _received.append(number)
+    if not _asked:
+        task.cancel()
+    for asked in _asked:
+        asked(_TOLD)
+
+
+def hear_signals_again() -> None:
+    """Take the signals back from a library that set handlers of its own; Ray's kills.
+
+    Called in the event loop of a block that stops on signals; else nothing changes.
+    """
+    for hear in _hearing:
+        hear()
 
 
 @contextmanager
 def on_stop(ask: Callable[[Cause], None]) -> Iterator[None]:
     """While the block runs, have a signal call `ask` instead of cancelling the work.
 
-    A cause that stands already is told at once.
+    A cause that stands already in this event loop is told at once.
     """
-    _asked.append(ask)
+    asked = _Asked(ask, _loop())
+    _asked.append(asked)
     try:
-        for cause in _standing:
-            ask(cause)
+        for cause, loop in _standing:
+            if loop is asked.loop:
+                ask(cause)
         yield
     finally:
-        _asked.remove(ask)
+        _asked.remove(asked)
 
 
 @contextmanager
-def may_ask_to_stop() -> Iterator[Callable[[str], None]]:
-    """Yield a way to end what runs, for a reason that stands until the block ends."""
-    mine: list[Cause] = []
+def may_ask_to_stop(*, is_failure: bool = True) -> Iterator[Callable[[str], None]]:
+    """Yield a way to end what runs in this event loop.
+
+    The reason that is given stands until the block ends.
+    """
+    mine: list[tuple[Cause, asyncio.AbstractEventLoop | None]] = []
 
     def stop(reason: str) -> None:
-        mine.append(cause := Cause(reason, is_failure=True))
-        _standing.append(cause)
-        for ask in _asked:
-            ask(cause)
+        cause, loop = Cause(reason, is_failure=is_failure), _loop()
+        mine.append((cause, loop))
+        _standing.append((cause, loop))
+        for asked in _asked:
+            if asked.loop is loop:
+                asked(cause)
 
     try:
         yield stop
     finally:
-        for cause in mine:
-            _standing.remove(cause)
+        for standing in mine:
+            _standing.remove(standing)
 
 
 def exit_code_of_signal() -> int | None:

@@ -1,3 +1,4 @@
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,15 @@ def test_shards_on_disk_are_found_without_their_sidecars(tmp_path: Path) -> None
     found = [shard.rollouts.name for shard in files.shards()]
 
     assert found == [f"r[1]-shard-{n}.jsonl" for n in ("0-of-2", "0-of-3", "1-of-2")]
+
+
+def test_gyms_pattern_for_shards_finds_their_records_and_failures_alone(
+    tmp_path: Path,
+) -> None:
+    shard = RunFiles(tmp_path / "r.jsonl").shard(0, 2)
+    for path in (shard.rollouts, shard.failures, shard.timings):
+        path.touch()
+
+    # Gym leaves failures out itself, and takes every other file for records.
+    found = {Path(p) for p in glob(f"{tmp_path}/*shard*.jsonl")}  # noqa: PTH207 - as Gym
+    assert found == {shard.rollouts, shard.failures}

@@ -3,14 +3,15 @@ from typing import Any
 
 import pytest
 
-from tasks.core.columns import columns_of, describe_column
+from tasks.core.columns import Columns, describe_column
 from tasks.core.errors import RecordError
-from tasks.core.records import Record, collected_record
+from tests.core.columns_of_rows import metric_columns, record_columns
 
 
-def records(*results: dict[str, Any]) -> list[Record]:
+def found_in(*results: dict[str, Any]) -> Columns:
     keys = ({"_ng_task_index": 0, "_ng_rollout_index": n} for n in range(len(results)))
-    return [collected_record({**r, **k}) for r, k in zip(results, keys, strict=True)]
+    rows = [{**r, **k} for r, k in zip(results, keys, strict=True)]
+    return metric_columns(record_columns(rows))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_columns_come_in_first_seen_order_with_their_kind(
     *,
     every_int: bool,
 ) -> None:
-    found = columns_of(records(*results))
+    found = found_in(*results)
 
     assert (found.names, found.whole) == (names, frozenset(whole))
     assert found.every_int is every_int
@@ -41,7 +42,7 @@ def test_columns_come_in_first_seen_order_with_their_kind(
 
 def test_whole_numbers_beyond_64_bits_together_are_refused() -> None:
     with pytest.raises(RecordError, match="'a' span from -1 to 9223372036854775808"):
-        columns_of(records({"a": -1}, {"a": 2**63}))
+        found_in({"a": -1}, {"a": 2**63})
 
 
 @pytest.mark.parametrize(

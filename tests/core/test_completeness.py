@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.core.completeness import check_completeness, shown_keys
+from tasks.core.completeness import Completion, completion_of, match, shown_keys
 from tasks.core.errors import (
     DuplicateRolloutError,
     MissingRolloutsError,
     UnknownRolloutError,
 )
-from tasks.core.records import PlannedRow, Record, collected_record
+from tasks.core.records import PlannedRow
+from tests.core.columns_of_rows import ordered_records, plan_columns
 
 Keys = list[tuple[Any, Any]]
 
@@ -19,11 +20,18 @@ def rows(*keys: tuple[Any, Any]) -> list[PlannedRow]:
     return [PlannedRow(key, "a", "a", place=0) for key in keys]
 
 
-def records(*keys: tuple[Any, Any]) -> list[Record]:
-    return [
-        collected_record({"_ng_task_index": task, "_ng_rollout_index": rollout})
-        for task, rollout in keys
-    ]
+def completion(
+    rows: list[PlannedRow], collected: Keys, *, allow_partial: bool
+) -> Completion:
+    plan = plan_columns(rows)
+    records = ordered_records(
+        [
+            {"_ng_task_index": task, "_ng_rollout_index": rollout}
+            for task, rollout in collected
+        ]
+    )
+    matching = match(plan, records, allow_partial=allow_partial)
+    return completion_of(plan, records, matching)
 
 
 @pytest.mark.parametrize(
@@ -41,22 +49,20 @@ def test_files_that_contradict_each_other_are_refused(
     planned: Keys, collected: Keys, error: type[Exception], *, allow_partial: bool
 ) -> None:
     with pytest.raises(error, match=r"task|\(0, 0\)"):
-        check_completeness(
-            rows(*planned), records(*collected), allow_partial=allow_partial
-        )
+        completion(rows(*planned), collected, allow_partial=allow_partial)
 
 
 def test_missing_rollouts_are_refused_unless_partial() -> None:
-    planned, collected = rows((0, 0), (0, 1)), records((0, 1))
+    planned, collected = rows((0, 0), (0, 1)), [(0, 1)]
 
     with pytest.raises(MissingRolloutsError, match=r"1 of 2 .* task 0 repeat 0"):
-        check_completeness(planned, collected, allow_partial=False)
+        completion(planned, collected, allow_partial=False)
 
-    assert check_completeness(planned, collected, allow_partial=True).percent == 50.0
+    assert completion(planned, collected, allow_partial=True).percent == 50.0
 
 
 def test_empty_plan_is_complete() -> None:
-    found = check_completeness([], [], allow_partial=False)
+    found = completion([], [], allow_partial=False)
 
     assert (found.percent, found.missing, found.total_input_rows) == (100.0, 0, 0)
 
@@ -69,7 +75,7 @@ def test_input_rows_are_pairs_of_task_and_run_key() -> None:
         PlannedRow((1, 1), "a", "a", 0),
     ]
 
-    found = check_completeness(planned, records((0, 0), (1, 1)), allow_partial=True)
+    found = completion(planned, [(0, 0), (1, 1)], allow_partial=True)
 
     assert (found.complete_input_rows, found.partial_input_rows) == (1, 1)
     assert (found.missing_input_rows, found.total_input_rows) == (1, 3)
@@ -83,7 +89,7 @@ def test_counts_add_up_whatever_was_collected(
 ) -> None:
     collected = [key for key in keys if random.random() < 0.5]
 
-    found = check_completeness(rows(*keys), records(*collected), allow_partial=True)
+    found = completion(rows(*keys), collected, allow_partial=True)
 
     parts = (found.complete_input_rows, found.partial_input_rows)
     assert sum(parts) + found.missing_input_rows == found.total_input_rows

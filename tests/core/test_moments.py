@@ -127,9 +127,9 @@ def test_median_is_a_float(ordered: list[float], expected: float) -> None:
     assert math.copysign(1, found) == math.copysign(1, expected)
 
 
-def test_least_of_equal_zeros_is_the_last() -> None:
-    assert math.copysign(1, moments.least([0.0, 1.0, -0.0])) == -1
-    assert math.copysign(1, moments.least([-0.0, 1.0, 0.0])) == 1
+def test_least_of_ascending_values_is_the_last_of_equal_zeros() -> None:
+    assert math.copysign(1, moments.least([0.0, -0.0, 1.0])) == -1
+    assert math.copysign(1, moments.least([-0.0, 0.0, 1.0])) == 1
 
 
 @pytest.mark.parametrize(

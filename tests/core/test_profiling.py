@@ -11,12 +11,15 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tasks.core.errors import RecordError
-from tasks.core.profiling import Profile, profile_rewards, run_labels
-from tasks.core.records import PlannedRow, Record, collected_record
+from tasks.core.profiling import Profile, TaskProfile, profile_columns, run_labels
+from tasks.core.records import PlannedRow
+from tests.core.columns_of_rows import plan_columns, record_columns
 
 Runs = list[list[dict[str, Any]]]
+Results = list[dict[str, Any]]
 
 
 def plan_of(runs: Runs, agent: str | None = "a") -> list[PlannedRow]:
@@ -24,12 +27,25 @@ def plan_of(runs: Runs, agent: str | None = "a") -> list[PlannedRow]:
     return [PlannedRow(key, agent, agent, place) for place, key in enumerate(keys)]
 
 
-def records_of(runs: Runs) -> list[Record]:
+def records_of(runs: Runs) -> Results:
     return [
-        collected_record({**fields, "_ng_task_index": t, "_ng_rollout_index": r})
+        {**fields, "_ng_task_index": t, "_ng_rollout_index": r}
         for t, task in enumerate(runs)
         for r, fields in enumerate(task)
     ]
+
+
+def profile_rewards(
+    rows: list[PlannedRow], results: Results, *, allow_partial: bool
+) -> Profile:
+    found = profile_columns(
+        plan_columns(rows), record_columns(results), allow_partial=allow_partial
+    )
+    return replace(found, tasks=list(found.tasks))
+
+
+def tasks_of(profile: Profile) -> list[TaskProfile]:
+    return list(profile.tasks)
 
 
 def profile_of(runs: Runs, agent: str | None = "a") -> Profile:
@@ -87,7 +103,7 @@ FIRST_TASK = [
 def test_statistics_of_the_first_task(
     runs: Runs, expected: dict[str, str | None]
 ) -> None:
-    head = profile_of(runs).tasks[0].head
+    head = tasks_of(profile_of(runs))[0].head
 
     found = {key: orjson.dumps(head[key]).decode() for key in expected if key in head}
 
@@ -95,7 +111,7 @@ def test_statistics_of_the_first_task(
 
 
 def test_task_row_has_gyms_key_order() -> None:
-    task = profile_of([[{"b": 1, "a": 2.0}, {"b": 2, "a": 3.0}]]).tasks[0]
+    task = tasks_of(profile_of([[{"b": 1, "a": 2.0}, {"b": 2, "a": 3.0}]]))[0]
 
     stats = ["mean", "max", "min", "median", "std"]
     expected = [f"{stat}/{name}" for stat in stats for name in ("b", "a")]
@@ -121,7 +137,7 @@ def test_single_rollouts_have_std_zero_and_no_repeats(
 def test_rows_without_an_agent_have_tasks_but_no_agents() -> None:
     found = profile_of(rewards([1.0, 0.0]), agent=None)
 
-    assert (len(found.tasks), found.agents, found.repeats) == (1, [], [])
+    assert (len(tasks_of(found)), found.agents, found.repeats) == (1, [], [])
 
 
 def test_empty_plan_has_an_empty_profile() -> None:
@@ -133,7 +149,7 @@ def test_empty_plan_has_an_empty_profile() -> None:
 def test_profile_without_a_number_has_only_counts() -> None:
     found = profile_of([[{"reward": None}, {"reward": None}]])
 
-    assert list(found.tasks[0].head) == ["_ng_task_index"]
+    assert list(tasks_of(found)[0].head) == ["_ng_task_index"]
     assert found.agents == [{"agent_ref": {"name": "a"}}]
     assert [entry["sample_count"] for entry in found.repeats] == [1, 1]
 
@@ -143,8 +159,8 @@ def test_sample_is_the_lowest_completed_repeat() -> None:
 
     found = profile_rewards(plan_of(runs), records_of(runs)[1:], allow_partial=True)
 
-    assert found.tasks[0].sample_place == 1
-    assert found.tasks[0].tail["missing_num_rollouts"] == 1
+    assert tasks_of(found)[0].sample_place == 1
+    assert tasks_of(found)[0].tail["missing_num_rollouts"] == 1
 
 
 def test_tasks_without_rollouts_are_left_out_of_a_partial_profile() -> None:
@@ -161,7 +177,7 @@ def test_masked_rollout_lowers_what_is_expected_and_is_counted() -> None:
 
     found = profile_of(runs)
 
-    assert found.tasks[0].tail["expected_num_rollouts"] == 1
+    assert tasks_of(found)[0].tail["expected_num_rollouts"] == 1
     assert found.agents[0]["mean/reward"] == 1.0
     assert found.agents[0]["coverage/masked_rollouts"] == 1
     assert found.completion.collected == 2
@@ -191,17 +207,14 @@ def test_wholly_masked_agent_keeps_its_coverage() -> None:
 def test_run_keys_are_labelled_by_agent_where_that_is_clear(
     runs_on: list[tuple[str | None, str | None]], expected: dict[str, str]
 ) -> None:
-    rows = [PlannedRow((0, n), agent, key, n) for n, (key, agent) in enumerate(runs_on)]
+    runners = [(agent, key) for key, agent in runs_on]
 
-    assert run_labels(rows) == expected
+    assert run_labels(runners) == expected
 
 
 def test_text_beside_numbers_cannot_be_ordered() -> None:
     rows = [PlannedRow((0, 0), "a", "a", 0), PlannedRow(("x", 0), "a", "a", 0)]
-    found = [
-        collected_record({"_ng_task_index": task, "_ng_rollout_index": 0})
-        for task in (0, "x")
-    ]
+    found = [{"_ng_task_index": task, "_ng_rollout_index": 0} for task in (0, "x")]
 
     with pytest.raises(RecordError, match="text in some records"):
         profile_rewards(rows, found, allow_partial=False)

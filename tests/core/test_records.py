@@ -3,17 +3,20 @@ from typing import Any
 import pytest
 
 from tasks.core.errors import RecordError
-from tasks.core.records import agent_name, collected_record, planned_row, rollout_key
+from tasks.core.records import agent_name, light_record, planned_row, rollout_key
+from tasks.core.rollout_infos import RolloutInfos
+from tests.core.columns_of_rows import metric_columns, record_columns
 
 KEY = {"_ng_task_index": 4, "_ng_rollout_index": 1}
 
 
 def metrics(**result: Any) -> dict[str, Any]:  # noqa: ANN401
-    return dict(collected_record({**result, **KEY}).metrics)
+    records = record_columns([{**result, **KEY}])
+    return {m.name: m.at([0])[0] for m in metric_columns(records).metrics}
 
 
 def info(**result: Any) -> dict[str, Any]:  # noqa: ANN401
-    found = dict(collected_record({**result, **KEY}).info)
+    (found,) = RolloutInfos(record_columns([{**result, **KEY}])).at([0])
     assert found.pop("rollout_id") == "4:1"
     return {k: v for k, v in found.items() if k not in KEY}
 
@@ -68,9 +71,9 @@ def test_unusable_response_is_refused_unless_the_record_is_masked(
     result = {"response": response, **KEY}
 
     with pytest.raises(RecordError, match="not an object"):
-        collected_record(result)
+        light_record(result)
 
-    assert collected_record({**result, "mask_sample": True}).masked
+    assert light_record({**result, "mask_sample": True})["mask_sample"]
 
 
 @pytest.mark.parametrize("index", [None, True, 1.0, [1], {}])
@@ -114,5 +117,7 @@ def test_agent_ref_of_another_shape_is_refused(ref: object) -> None:
 
 
 def test_failure_class_is_kept() -> None:
-    assert collected_record({**KEY, "_ng_failure_class": ""}).failure_class == ""
-    assert collected_record(KEY).failure_class is None
+    failed = record_columns([{**KEY, "_ng_failure_class": ""}])
+
+    assert failed.strays == {0: ""}
+    assert record_columns([KEY]).strays == {}

@@ -3,24 +3,26 @@ from typing import Any
 
 import pytest
 
-from tasks.core.columns import columns_of
 from tasks.core.errors import RecordError
-from tasks.core.records import Record, collected_record
 from tasks.core.repeats import (
     across_repeats,
     confidence_interval,
     is_repeat_metric,
     repeat_entries,
 )
+from tests.core.columns_of_rows import metric_columns, ordered_records
+
+Record = dict[str, Any]
 
 
 def record(task: int, rollout: int | str, **fields: Any) -> Record:  # noqa: ANN401
-    key = {"_ng_task_index": task, "_ng_rollout_index": rollout}
-    return collected_record({**fields, **key})
+    return {**fields, "_ng_task_index": task, "_ng_rollout_index": rollout}
 
 
-def entries(*records: Record) -> list[dict[str, Any]]:
-    return repeat_entries({"a": records}, columns_of(records))
+def entries(*results: Record) -> list[dict[str, Any]]:
+    records = ordered_records(results)
+    rows = range(len(records))
+    return repeat_entries(records, {"a": rows}, metric_columns(records))
 
 
 def test_one_repeat_compares_with_nothing() -> None:

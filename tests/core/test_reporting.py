@@ -1,26 +1,28 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tasks.core import reporting
+from tasks.core.counts import AgentCounts, RunCounts
 from tasks.core.models import AgentSummary, PlanSummary, RunSummary
 from tasks.core.progress import Progress
-from tasks.core.summary import run_summary
+from tasks.core.summary import run_counts
 
-AGENT = AgentSummary(
+AGENT = AgentCounts(
     agent="math_agent", num_tasks=3, planned=12, collected=12, scored=12, unscored=0,
     masked=0, failed=0, missing=0, mean_reward=0.5, standard_error=0.125,
     never_pass=1, sometimes_pass=1, always_pass=1,
 )  # fmt: skip
 
 
-def run(*agents: AgentSummary, warnings: tuple[str, ...] = ()) -> RunSummary:
-    summary = run_summary("out/r.jsonl", agents, ["out/r.jsonl"])
-    return summary.model_copy(update={"warnings": warnings})
+def run(*agents: AgentCounts, warnings: tuple[str, ...] = ()) -> RunSummary:
+    counts = run_counts("out/r.jsonl", agents, ["out/r.jsonl"], warnings)
+    return RunSummary.model_validate(counts, from_attributes=True)
 
 
-def agent(**changes: object) -> AgentSummary:
-    return AGENT.model_copy(update=changes)
+def agent(**changes: object) -> AgentCounts:
+    return replace(AGENT, **changes)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,24 @@ def test_a_mean_comes_with_its_error_or_says_that_it_is_unknown(
     one = agent(mean_reward=mean, standard_error=error)
 
     assert reporting.mean_with_error(one) == said
+
+
+def test_a_headline_says_of_what_kind_what_is_lacking_is() -> None:
+    lacking = agent(
+        collected=8, failed=4, unscored=3, scored=5,
+        failed_classes={"timeout": 1, "judge_failed": 3},
+        unscored_reasons={"null": 2, "text": 1},
+    )  # fmt: skip
+
+    assert reporting.headline(run(lacking)) == (
+        "8 of 12 rollouts collected: 4 failed (3 judge_failed, 1 timeout),"
+        " 3 without a usable reward (2 null, 1 text); mean reward 0.500 (n=3 tasks)"
+    )
+
+
+def test_the_light_counts_and_the_models_have_the_same_fields() -> None:
+    for light, model in ((AgentCounts, AgentSummary), (RunCounts, RunSummary)):
+        assert set(light.__struct_fields__) <= set(model.model_fields)
 
 
 def test_an_agents_row_has_a_cell_for_each_column() -> None:

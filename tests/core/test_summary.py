@@ -5,10 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.core.models import AgentSummary
-from tasks.core.records import PlannedRow, Record, RolloutKey, collected_record
-from tasks.core.summary import pass_rate, run_summary, standard_error, summarize
+from tasks.core.completeness import match
+from tasks.core.counts import AgentCounts
+from tasks.core.records import PlannedRow, RolloutKey
+from tasks.core.summary import pass_rate, run_counts, standard_error, summarize
+from tasks.core.tabulating import Failures, tabulate, unscored_reasons
+from tests.core.columns_of_rows import ordered_records, plan_columns
 
+Record = dict[str, object]
 rewards = st.sampled_from([0, 1, 0.5, True, None, "1", math.nan, math.inf])
 fates = st.sampled_from(["missing", "failed", "masked", "absent"]) | rewards
 plans = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), fates))
@@ -19,19 +23,25 @@ def row(task: int, rollout: int, agent: str | None = "a") -> PlannedRow:
 
 
 def record(task: int, rollout: int, **members: object) -> Record:
-    key = {"_ng_task_index": task, "_ng_rollout_index": rollout}
-    return collected_record({**members, **key})
+    return {**members, "_ng_task_index": task, "_ng_rollout_index": rollout}
 
 
 def summaries(
     rows: list[PlannedRow],
-    records: list[Record],
+    results: list[Record],
     failed: dict[RolloutKey, int] | None = None,
-) -> list[AgentSummary]:
-    return summarize(rows, records, failed or {}, pass_threshold=1.0)
+) -> list[AgentCounts]:
+    plan, records = plan_columns(rows), ordered_records(results)
+    matching = match(plan, records, allow_partial=True)
+    failures = {key: Failures(n, "timeout") for key, n in (failed or {}).items()}
+    table = tabulate(plan, records, matching, failures)
+    found = unscored_reasons(records)
+    at = [row for row, has in enumerate(matching.has_record) if has]
+    reasons = {at[row]: reason for row, reason in found.items()}
+    return summarize(table, reasons, pass_threshold=1.0)
 
 
-def scored(*rewards_by_task: list[float]) -> AgentSummary:
+def scored(*rewards_by_task: list[float]) -> AgentCounts:
     rows = [row(t, r) for t, rs in enumerate(rewards_by_task) for r in range(len(rs))]
     records = [
         record(t, r, reward=reward)
@@ -57,11 +67,13 @@ def test_counts_add_up_to_what_was_planned(
             members = {"reward": fate, "mask_sample": fate == "masked"}
             records.append(record(task, rollout, **members))
 
-    whole = run_summary("o", summaries(rows, records, failed), [])
+    whole = run_counts("o", summaries(rows, records, failed), [])
 
     assert whole.collected + whole.failed + whole.missing == whole.planned == len(plan)
     assert whole.scored + whole.unscored + whole.masked == whole.collected
-    assert whole.is_partial == (len(records) < len(plan))
+    assert whole.is_partial == (whole.scored < len(plan))
+    assert sum(whole.unscored_reasons.values()) == whole.unscored
+    assert sum(whole.failed_classes.values()) == whole.failed
     assert all(agent.num_scored_tasks <= agent.num_tasks for agent in whole.agents)
 
 

@@ -5,6 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
+from tasks.adapters.run_directory import RunFiles
+from tasks.core.counts import RunCounts
 from tasks.core.errors import (
     ConfigError,
     DuplicateRolloutError,
@@ -12,7 +14,7 @@ from tasks.core.errors import (
     RecordError,
     UnknownRolloutError,
 )
-from tasks.operations.profiling_run import WrittenProfile, write_profile
+from tasks.operations.profiling_run import ProfileRequest, Sources, profile_run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 """Plans and records, with the three files that Gym 0.7.0 made of them."""
@@ -32,16 +34,24 @@ def line(task: Any, rollout: Any, **fields: Any) -> bytes:  # noqa: ANN401
 
 def written(
     folder: Path, plan: list[bytes], records: list[bytes], *, partial: bool = False
-) -> WrittenProfile:
+) -> RunCounts:
     (folder / PLAN).write_bytes(b"\n".join(plan) + b"\n")
     (folder / "rollouts.jsonl").write_bytes(b"\n".join(records) + b"\n")
-    return write_profile(
-        folder / PLAN, folder / "rollouts.jsonl", allow_partial=partial
-    )
+    return profiled(folder / PLAN, folder / "rollouts.jsonl", partial=partial)
+
+
+def profiled(inputs: Path, *rollouts: Path, partial: bool = False) -> RunCounts:
+    sources = Sources(inputs, rollouts, RunFiles(rollouts[0]))
+    return profile_run(sources, ProfileRequest(allow_partial=partial))
 
 
 def profile_bytes(folder: Path) -> list[bytes]:
     return [(folder / name).read_bytes() for name in PROFILE]
+
+
+def task_row(folder: Path) -> dict[str, Any]:
+    row: dict[str, Any] = orjson.loads(profile_bytes(folder)[0].splitlines()[0])
+    return row
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -79,7 +89,7 @@ def test_blank_lines_bom_crlf_and_a_missing_newline_change_nothing(
         content = (golden / name).read_bytes().replace(b"\n", b"\r\n\r\n").rstrip()
         (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + content)
 
-    write_profile(tmp_path / PLAN, tmp_path / "rollouts.jsonl", allow_partial=False)
+    profiled(tmp_path / PLAN, tmp_path / "rollouts.jsonl")
 
     assert profile_bytes(tmp_path) == profile_bytes(golden)
 
@@ -87,18 +97,19 @@ def test_blank_lines_bom_crlf_and_a_missing_newline_change_nothing(
 def test_rewards_an_ulp_apart_are_profiled(tmp_path: Path) -> None:
     records = [line(0, 0, reward=0.3), line(0, 1, reward=0.30000000000000004)]
 
-    found = written(tmp_path, [line(0, 0), line(0, 1)], records).profile
+    written(tmp_path, [line(0, 0), line(0, 1)], records)
 
-    assert found.tasks[0].head["max/reward"] == 0.30000000000000004
+    assert task_row(tmp_path)["max/reward"] == 0.30000000000000004
 
 
 def test_rewards_of_a_nanosecond_clock_are_profiled(tmp_path: Path) -> None:
-    found = written(tmp_path, [line(0, 0)], [line(0, 0, reward=1.7e18)]).profile
+    written(tmp_path, [line(0, 0)], [line(0, 0, reward=1.7e18)])
 
-    assert found.tasks[0].head["mean/reward"] == 1.7e18
+    assert task_row(tmp_path)["mean/reward"] == 1.7e18
 
 
 ROLLOUT = "rollouts.jsonl"
+COLUMNS = "rollouts_rollout_metrics.parquet"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +150,7 @@ def test_missing_file_is_named(missing: str, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(line(0, 0))
 
     with pytest.raises(ConfigError, match=f"{missing} does not exist"):
-        write_profile(tmp_path / PLAN, tmp_path / ROLLOUT, allow_partial=False)
+        profiled(tmp_path / PLAN, tmp_path / ROLLOUT)
 
 
 def test_nothing_collected_makes_three_empty_files(tmp_path: Path) -> None:
@@ -155,7 +166,7 @@ def test_profile_replaces_an_older_one_whole(tmp_path: Path) -> None:
 
     assert len(profile_bytes(tmp_path)[0].splitlines()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([
-        PLAN, ROLLOUT, *PROFILE
+        PLAN, ROLLOUT, *PROFILE, COLUMNS
     ])  # fmt: skip
 
 
@@ -163,7 +174,7 @@ def test_names_derive_from_the_records_and_not_from_the_plan(tmp_path: Path) -> 
     (tmp_path / "plan.jsonl").write_bytes(line(0, 0))
     (tmp_path / "run.v1").write_bytes(line(0, 0))
 
-    write_profile(tmp_path / "plan.jsonl", tmp_path / "run.v1", allow_partial=False)
+    profiled(tmp_path / "plan.jsonl", tmp_path / "run.v1")
 
     assert (tmp_path / "run_reward_profiling.jsonl").exists()
     assert not (tmp_path / "plan_reward_profiling.jsonl").exists()

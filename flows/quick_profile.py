@@ -1,0 +1,139 @@
+"""`profile` without what takes longer to import than a small profile takes to make.
+
+Only the options that are often given are read here; with any other, or a value that
+does not fit, the whole command line takes over, which knows them all and explains.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
+from pathlib import Path
+
+from flows.exit_codes import ExitCode
+from flows.plain_errors import STOPPED, code_of, words_of
+from flows.summary_lines import Styled, file_lines, summary_lines
+from tasks.core.errors import RewardProfilingError
+from tasks.operations.profiling_run import ProfileRequest, profile_run, sources_given
+
+_PATHS = ("--rollouts", "--inputs", "--output")
+_FLAGS = {"--allow-partial": "allow_partial", "--rebuild": "rebuild"}
+_CODES = {
+    "bold": "1",
+    "dim": "2",
+    "yellow": "33",
+    "bold yellow": "1;33",
+    "bold green": "1;32",
+    "bold red": "1;31",
+}
+_WIDTH = 80
+
+
+class _OtherOptions(Exception):  # noqa: N818 - no error: others read them
+    """There are options that are not read here."""
+
+
+def quick_profile(arguments: Sequence[str]) -> int | None:
+    """Profile and return the exit code; None where the whole command line has to."""
+    try:
+        given = _options(arguments)
+    except _OtherOptions:
+        return None
+    try:
+        sources = sources_given(
+            given.rollouts, inputs=given.inputs, output=given.output
+        )
+        counts = profile_run(sources, given.request)
+    except (RewardProfilingError, OSError) as error:
+        _print([Styled(f"error: {words_of(error)}")], sys.stderr.fileno())
+        return code_of(error)
+    except KeyboardInterrupt:
+        _print([Styled(f"error: {STOPPED}")], sys.stderr.fileno())
+        return ExitCode.INTERRUPTED
+    lines = [*summary_lines(counts, _width()), *file_lines(counts)]
+    _print(lines, sys.stdout.fileno())
+    return ExitCode.PARTIAL if counts.is_partial else ExitCode.WHOLE
+
+
+class _Given:
+    """The options of one command line."""
+
+    def __init__(self) -> None:
+        self.rollouts: list[Path] = []
+        self.inputs: Path | None = None
+        self.output: Path | None = None
+        self.request = ProfileRequest()
+
+
+def _options(arguments: Sequence[str]) -> _Given:
+    """Read the options.
+
+    Raises:
+        _OtherOptions: there are some that are not read here.
+    """
+    given = _Given()
+    flags: dict[str, bool] = {}
+    threshold = given.request.pass_threshold
+    left = iter(_split(arguments))
+    for name in left:
+        if name in _FLAGS and _FLAGS[name] not in flags:
+            flags[_FLAGS[name]] = True
+        elif name == "--pass-threshold":
+            threshold = _number(next(left, ""))
+        else:
+            _take_path(given, name, next(left, ""))
+    if not given.rollouts:
+        raise _OtherOptions
+    given.request = ProfileRequest(pass_threshold=threshold, **flags)
+    return given
+
+
+def _take_path(given: _Given, name: str, value: str) -> None:
+    if name not in _PATHS or not value or value.startswith("-"):
+        raise _OtherOptions
+    if name == "--rollouts":
+        given.rollouts.append(Path(value))
+    elif getattr(given, name[2:]) is None:
+        setattr(given, name[2:], Path(value))
+    else:
+        raise _OtherOptions
+
+
+def _split(arguments: Iterable[str]) -> Iterator[str]:
+    """Yield options and values apart: `--inputs=x` is `--inputs x`."""
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if equals and name.startswith("--"):
+            yield name
+            yield value
+        else:
+            yield argument
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise _OtherOptions from error
+    if not isfinite(value):
+        raise _OtherOptions
+    return value
+
+
+def _width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or _WIDTH
+    except OSError:
+        return _WIDTH
+
+
+def _print(lines: Iterable[Styled], descriptor: int) -> None:
+    is_coloured = os.isatty(descriptor) and "NO_COLOR" not in os.environ
+    stream = sys.stderr if descriptor == sys.stderr.fileno() else sys.stdout
+    for text, style in lines:
+        code = _CODES.get(style) if is_coloured else None
+        stream.write(f"\x1b[{code}m{text}\x1b[0m\n" if code else f"{text}\n")
+    stream.flush()

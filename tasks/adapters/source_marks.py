@@ -1,0 +1,119 @@
+"""How far a file of records was read, and how to tell that this part is still the same.
+
+Size, time of change and inode tell most of it at once. Beyond that a checksum decides:
+of the whole part up to 16 MB, and of 64 pieces spread over a longer one. A longer file
+that keeps its size but was written to again is not trusted at all.
+"""
+
+import os
+import zlib
+from pathlib import Path
+
+import msgspec
+
+from tasks.adapters.jsonl import open_to_read
+from tasks.adapters.record_scan import ScanEnd
+
+_WHOLE_BYTES = 16 * 1024 * 1024
+_PIECE_BYTES = 16 * 1024
+_NUM_PIECES = 64
+
+
+class SourceMark(msgspec.Struct, frozen=True):
+    """A file as it was when it was read."""
+
+    name: str
+    """Its path, from the folder of the columns."""
+    size: int
+    modified: int
+    """Time of its last change, in nanoseconds."""
+    inode: int
+    place: int
+    """How many of its bytes were read."""
+    line: int
+    """How many lines that was."""
+    checksum: int
+    """Of what was read, or of pieces of it."""
+
+    @property
+    def end(self) -> ScanEnd:
+        """Where reading ended."""
+        return ScanEnd(self.place, self.line, is_torn=False)
+
+
+class Glimpse(msgspec.Struct, frozen=True):
+    """What the file system says of a file, before it is read."""
+
+    size: int
+    modified: int
+    inode: int
+
+
+def glimpse(path: Path) -> Glimpse:
+    """Look at a file.
+
+    Raises:
+        ConfigError: there is no such file, or it cannot be read.
+    """
+    with open_to_read(path) as file:
+        found = os.fstat(file.fileno())
+    return Glimpse(found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def mark_of(path: Path, folder: Path, seen: Glimpse, end: ScanEnd) -> SourceMark:
+    """Mark what was read of a file; `seen` is from before it was read."""
+    return SourceMark(
+        name=name_from(folder, path),
+        size=seen.size,
+        modified=seen.modified,
+        inode=seen.inode,
+        place=end.place,
+        line=end.line,
+        checksum=_checksum(path, end.place),
+    )
+
+
+def name_from(folder: Path, path: Path) -> str:
+    """Return a path as seen from a folder, so that both can be moved together."""
+    return os.path.relpath(path, folder)
+
+
+def changed_since(path: Path, mark: SourceMark) -> str | None:
+    """Say what speaks against the part that was read; None when it is the same."""
+    seen = glimpse(path)
+    if seen.size < mark.place:
+        return "is shorter than it was"
+    is_same = (seen.size, seen.modified, seen.inode) == (
+        mark.size, mark.modified, mark.inode,
+    )  # fmt: skip
+    is_longer = seen.size > mark.size and seen.inode == mark.inode
+    if not is_same and not is_longer and mark.place > _WHOLE_BYTES:
+        return "was written to, and not only at its end"
+    if _checksum(path, mark.place) != mark.checksum:
+        return "was changed, and not only at its end"
+    return None
+
+
+def _checksum(path: Path, stop: int) -> int:
+    """Return the checksum of a file's first bytes, or of pieces of them."""
+    with open_to_read(path) as file:
+        descriptor = file.fileno()
+        if stop <= _WHOLE_BYTES:
+            return _sum(descriptor, 0, stop, 0)
+        found = 0
+        step = (stop - _PIECE_BYTES) // (_NUM_PIECES - 1)
+        for piece in range(_NUM_PIECES - 1):
+            found = _sum(descriptor, piece * step, _PIECE_BYTES, found)
+        return _sum(descriptor, stop - _PIECE_BYTES, _PIECE_BYTES, found)
+
+
+def _sum(descriptor: int, place: int, count: int, start: int) -> int:
+    found = start
+    stop = place + count
+    while place < stop:
+        data = os.pread(descriptor, min(1 << 18, stop - place), place)
+        if not data:
+            break
+        found = zlib.crc32(data, found)
+        place += len(data)
+    return found

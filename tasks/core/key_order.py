@@ -1,0 +1,105 @@
+"""Rollout keys in order: task, then rollout; numbers before text."""
+
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import eq, itemgetter
+from typing import Any
+
+from tasks.core.errors import RecordError
+from tasks.core.number_column import gathered
+from tasks.core.plan_columns import PlanColumns
+from tasks.core.record_columns import RecordColumns
+
+Keyed = PlanColumns | RecordColumns
+
+
+def comparable_keys(*columns: Keyed) -> list[list[Any]]:
+    """Return the keys of each as values whose order is that of the keys.
+
+    Where all indices are whole numbers, a key is one number.
+    """
+    indices = [index for column in columns for index in (column.task, column.rollout)]
+    if not any(isinstance(index, list) for index in indices):
+        rollouts = [column.rollout for column in columns if len(column.rollout)]
+        if min(map(min, rollouts), default=0) >= 0:
+            span = 1 + max(map(max, rollouts), default=0)
+            return [
+                [task * span + r for task, r in zip(c.task, c.rollout, strict=True)]
+                for c in columns
+            ]
+    return [
+        [
+            (isinstance(task, str), task, isinstance(rollout, str), rollout)
+            for task, rollout in zip(c.task, c.rollout, strict=True)
+        ]
+        for c in columns
+    ]
+
+
+def ascending(keys: Sequence[Any]) -> Sequence[int]:
+    """Return the positions of keys in ascending order; a range if they are already."""
+    rows = range(len(keys))
+    order = sorted(rows, key=keys.__getitem__)
+    return rows if all(map(eq, order, rows)) else order
+
+
+def equal_neighbours(keys: Sequence[Any]) -> Iterable[int]:
+    """Return the positions whose key equals the next one."""
+    return compress(range(len(keys)), map(eq, keys, keys[1:]))
+
+
+def in_key_order(records: RecordColumns) -> RecordColumns:
+    """Return the records in ascending key order; of equal keys, the first read first.
+
+    Raises:
+        RecordError: indices that cannot be ordered (text beside numbers).
+    """
+    return ordered_with_seconds(records)[0]
+
+
+def ordered_with_seconds(records: RecordColumns) -> tuple[RecordColumns, list[int]]:
+    """Return the records in key order, and those whose key the one before has already.
+
+    Raises:
+        RecordError: indices that cannot be ordered (text beside numbers).
+    """
+    _refuse_unordered(records)
+    (keys,) = comparable_keys(records)
+    order = ascending(keys)
+    seconds = [at + 1 for at in equal_neighbours(gathered(keys, order))]
+    if seconds:
+        read = zip(keys, records.file, records.line, range(len(keys)), strict=True)
+        order = list(map(itemgetter(3), sorted(read)))
+    is_ordered = isinstance(order, range)
+    return (records if is_ordered else records.taken(order)), seconds
+
+
+def first_repeated(plan: PlanColumns) -> tuple[int, int]:
+    """Return the first two rows of the lowest key that stands in a plan twice."""
+    (keys,) = comparable_keys(plan)
+    order = ascending(keys)
+    at = next(iter(equal_neighbours(gathered(keys, order))))
+    return order[at], order[at + 1]
+
+
+def _refuse_unordered(records: RecordColumns) -> None:
+    if not isinstance(records.task, list) and not isinstance(records.rollout, list):
+        return
+    try:
+        sorted(zip(records.task, records.rollout, strict=True))
+    except TypeError as error:
+        raise RecordError(
+            "task or rollout indices are text in some records and numbers in others;"
+            " they cannot be put in order"
+        ) from error
+
+
+def task_spans(tasks: Sequence[Any]) -> Iterable[tuple[int, int]]:
+    """Yield the (start, stop) of each run of equal tasks."""
+    start = 0
+    for boundary, is_same in enumerate(map(eq, tasks, tasks[1:]), 1):
+        if not is_same:
+            yield start, boundary
+            start = boundary
+    if start < len(tasks):
+        yield start, len(tasks)

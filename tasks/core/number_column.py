@@ -1,0 +1,173 @@
+"""One numeric column of the records: compact, and exact to the last digit.
+
+Whole numbers stay whole numbers and floats stay floats, since Gym's files tell them
+apart. A value takes eight bytes and a kind of one byte, whatever its JSON was.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+Number = int | float
+
+ABSENT = 0
+"""The record does not have the member."""
+FLOAT = 1
+INT = 2
+BOOL = 3
+OTHER = 4
+"""The record has the member, and it is no number: null, text, a list, an object."""
+
+_KINDS = {float: FLOAT, int: INT, bool: BOOL}
+_INT64 = (-(2**63), 2**63 - 1)
+_UINT64_MAX = 2**64 - 1
+_FLOAT_EXACT = (-(2**53), 2**53)
+IS_NUMBER = bytes(1 if kind in {FLOAT, INT, BOOL} else 0 for kind in range(256))
+"""Translates kinds into 1 for a number and 0 for none."""
+
+
+def as_read(value: int) -> Number | None:
+    """Return a whole number as Gym's parser reads it.
+
+    Beyond 64 bits it becomes a float; beyond every float, nothing.
+    """
+    if _INT64[0] <= value <= _UINT64_MAX:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+class NumberColumn(msgspec.Struct):
+    """The values of one member, by row; rows past the end do not have it."""
+
+    values: "array[Any]" = msgspec.field(default_factory=lambda: array("q"))
+    """"q" while every number is whole, else "d"; 0 where there is none."""
+    kinds: bytearray = msgspec.field(default_factory=bytearray)
+    wide: dict[int, int] = msgspec.field(default_factory=dict)
+    """Whole numbers that `values` cannot hold exactly, by row."""
+
+    def extend(self, row: int, found: Sequence[Any]) -> None:
+        """Put `found` into the rows from `row` on."""
+        self.pad(row)
+        types = set(map(type, found))
+        if len(types) == 1:
+            (only,) = types
+            kinds = bytes((_KINDS.get(only, OTHER),)) * len(found)
+        else:
+            kinds = bytes([_KINDS.get(type(value), OTHER) for value in found])
+        if not types <= _KINDS.keys():
+            found = [value if type(value) in _KINDS else 0 for value in found]
+        if float in types:
+            self._to_floats()
+        if int in types and not self._holds(found):
+            self._extend_wide(found, kinds)
+            return
+        self.values.extend(found)
+        self.kinds += kinds
+
+    def _holds(self, found: Sequence[Number]) -> bool:
+        low, high = _INT64 if self.values.typecode == "q" else _FLOAT_EXACT
+        whole = [value for value in found if type(value) is not float]
+        return low <= min(whole) and max(whole) <= high
+
+    def _extend_wide(self, found: Iterable[Number], kinds: bytes) -> None:
+        for value, kind in zip(found, kinds, strict=True):
+            read = value if kind != INT else as_read(int(value))
+            self._append(0 if read is None else read, OTHER if read is None else kind)
+
+    def _append(self, value: Number, kind: int) -> None:
+        row = len(self.kinds)
+        if type(value) is float:
+            self._to_floats()
+            kind = FLOAT
+        elif not self._holds([value]):
+            self.wide[row] = int(value)
+            value = 0 if self.values.typecode == "q" else float(value)
+        self.values.append(value)
+        self.kinds.append(kind)
+
+    def pad(self, rows: int) -> None:
+        """Have `rows` rows: the new ones do not have the member."""
+        if (lacking := rows - len(self.kinds)) > 0:
+            self.values.frombytes(bytes(8 * lacking))
+            self.kinds += bytes(lacking)
+
+    def _to_floats(self) -> None:
+        if self.values.typecode == "d":
+            return
+        low, high = _FLOAT_EXACT
+        if self.values and not (low <= min(self.values) and max(self.values) <= high):
+            self.wide |= {
+                row: value
+                for row, value in enumerate(self.values)
+                if not low <= value <= high
+            }
+        self.values = array("d", self.values)
+        for row, value in self.wide.items():
+            self.values[row] = float(value)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether any row has a number."""
+        return any(kind in self.kinds for kind in (FLOAT, INT, BOOL))
+
+    def at(self, rows: Sequence[int]) -> list[Number | None]:
+        """Return the numbers of some rows; None where there is none."""
+        kinds = bytes(gathered(self.kinds, rows))
+        values: list[Any] = list(gathered(self.values, rows))
+        if self.values.typecode == "d" and (INT in kinds or BOOL in kinds):
+            values = [
+                value if kind == FLOAT else int(value)
+                for value, kind in zip(values, kinds, strict=True)
+            ]
+        if ABSENT in kinds or OTHER in kinds:
+            numbers = kinds.translate(IS_NUMBER)
+            values = [v if n else None for v, n in zip(values, numbers, strict=True)]
+        if self.wide:
+            wide = self.wide
+            values = [
+                wide.get(row, value) for row, value in zip(rows, values, strict=True)
+            ]
+        return values
+
+    def floats_at(self, rows: Sequence[int]) -> list[float | None]:
+        """Return the numbers of some rows as floats; None where there is none."""
+        kinds = bytes(gathered(self.kinds, rows))
+        values = list(gathered(self.values, rows))
+        if self.values.typecode == "q":
+            if self.wide:  # which "q" holds as 0, and "d" as the nearest float
+                return [v if v is None else float(v) for v in self.at(rows)]
+            values = list(map(float, values))
+        if ABSENT in kinds or OTHER in kinds:
+            numbers = kinds.translate(IS_NUMBER)
+            return [v if n else None for v, n in zip(values, numbers, strict=True)]
+        return values
+
+    def taken(self, order: Sequence[int]) -> "NumberColumn":
+        """Return the rows in another order, or some of them."""
+        wide = self.wide
+        return NumberColumn(
+            array(self.values.typecode, gathered(self.values, order)),
+            bytearray(gathered(self.kinds, order)),
+            {at: wide[row] for at, row in enumerate(order) if row in wide}
+            if wide
+            else {},
+        )
+
+    def kinds_at(self, rows: Sequence[int]) -> bytes:
+        """Return the kinds of some rows."""
+        return bytes(gathered(self.kinds, rows))
+
+
+def gathered(column: Sequence[Any], rows: Sequence[int]) -> Sequence[Any]:
+    """Return the entries of some rows, in their order."""
+    if isinstance(rows, range):
+        return column[rows.start : rows.stop : rows.step]
+    if len(rows) > 1:
+        return itemgetter(*rows)(column)  # type: ignore[no-any-return]
+    return [column[row] for row in rows]

@@ -1,0 +1,39 @@
+"""Plans and records for tests, written as rows and put into columns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tasks.core.columns import Columns, columns_of
+from tasks.core.key_order import in_key_order
+from tasks.core.plan_columns import PlanColumns
+from tasks.core.record_columns import RecordColumns
+from tasks.core.records import PlannedRow, light_record
+
+
+def plan_columns(rows: Iterable[PlannedRow]) -> PlanColumns:
+    listed = list(rows)
+    plan = PlanColumns()
+    plan.extend(
+        [row.key for row in listed],
+        [(row.agent, row.run_key) for row in listed],
+        [row.place for row in listed],
+    )
+    return plan
+
+
+def record_columns(results: Sequence[Mapping[str, Any]]) -> RecordColumns:
+    """Return records as they were read: one line each, in this order."""
+    columns = RecordColumns()
+    for line, result in enumerate(results, 1):
+        columns.extend([light_record(result)], 0, [line])
+    columns.close()
+    return columns
+
+
+def ordered_records(results: Sequence[Mapping[str, Any]]) -> RecordColumns:
+    return in_key_order(record_columns(results))
+
+
+def metric_columns(records: RecordColumns) -> Columns:
+    rows = [row for row in range(len(records)) if not records.masked[row]]
+    return columns_of(records, rows)

@@ -1,0 +1,80 @@
+"""What is deployed, as it is written: files and automations, without a server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+from prefect.flows import load_flow_from_entrypoint
+
+import deployments
+from deployments.automations import CHOSEN_STATE, MAX_RESTARTS, automations
+from flows.parameters import RewardProfilingParams
+from tasks.core.outcome import EVENTS, INTERRUPTED_STATE, RUN_TAG
+
+FILE = Path(deployments.__path__[0]) / "prefect.yaml"
+DEPLOYED: list[dict[str, Any]] = yaml.safe_load(FILE.read_text())["deployments"]
+PROFILING = [one for one in DEPLOYED if RUN_TAG in one["tags"]]
+
+
+@pytest.mark.parametrize("deployed", DEPLOYED, ids=lambda one: str(one["name"]))
+def test_an_entrypoint_is_a_module_path_to_a_flow(deployed: dict[str, Any]) -> None:
+    assert "/" not in deployed["entrypoint"]
+    assert load_flow_from_entrypoint(deployed["entrypoint"]).name
+
+
+@pytest.mark.parametrize("deployed", PROFILING, ids=lambda one: str(one["name"]))
+def test_the_parameters_are_the_flows_and_the_output_has_a_folder_for_each_run(
+    deployed: dict[str, Any],
+) -> None:
+    params = RewardProfilingParams.model_validate(deployed["parameters"]["params"])
+
+    assert "{date}" in str(params.output)
+    assert deployed["description"]
+    assert deployed["work_pool"]["name"] == "reward-profiling"
+    env = deployed["work_pool"]["job_variables"]["env"]
+    assert env == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+
+
+def test_there_is_a_demo_a_nightly_and_one_on_demand() -> None:
+    assert [one["name"] for one in PROFILING] == ["demo", "nightly", "on-demand"]
+    scheduled = [one["name"] for one in DEPLOYED if one.get("schedules")]
+    assert scheduled == ["nightly"]
+    for one in PROFILING[:2]:
+        assert one["concurrency_limit"]["collision_strategy"] == "CANCEL_NEW"
+
+
+def triggers() -> Iterator[tuple[str, Any]]:
+    for automation in automations(uuid4()):
+        yield automation.name, automation.trigger
+
+
+def test_automations_watch_our_own_runs_alone() -> None:
+    for name, trigger in triggers():
+        text = trigger.model_dump_json()
+        about = (
+            f"prefect.tag.{RUN_TAG}" if "webhook" not in name else "reward-profiling."
+        )
+        assert about in text, name
+
+
+def test_a_run_is_started_again_a_bounded_number_of_times() -> None:
+    (chosen,) = [t for _, t in triggers() if "prefect.flow-run.Running" in t.after]
+    (again,) = [
+        t for _, t in triggers() if f"prefect.flow-run.{CHOSEN_STATE}" in t.after
+    ]
+
+    assert chosen.match["prefect.run-count"] == ["1", "2", "3"][:MAX_RESTARTS]
+    assert f"prefect.flow-run.{INTERRUPTED_STATE}" in chosen.expect
+    for trigger in (chosen, again):
+        assert "prefect.resource.role" in trigger.model_dump_json()
+        assert '"deployment"' in trigger.model_dump_json()
+
+
+def test_the_webhook_hears_of_trouble_and_not_of_what_is_well() -> None:
+    (told,) = [trigger for name, trigger in triggers() if "webhook" in name]
+
+    assert told.expect == set(EVENTS) - {"reward-profiling.completed"}
+    assert len(list(automations(None))) == len(list(automations(uuid4()))) - 1
