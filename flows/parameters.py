@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from pydantic import ConfigDict, Field, model_validator
 
 import tasks
+from tasks.core.adaptive import AdaptiveOptions
 from tasks.core.options import (
     AggregateOptions,
     BaselineOptions,
@@ -68,6 +69,11 @@ class RewardProfilingParams(Frozen):
         default_factory=CollectOptions
     )
     """How they are collected."""
+
+    adaptive: Annotated[AdaptiveOptions, _FLATTENED] = Field(
+        default_factory=AdaptiveOptions
+    )
+    """Whether tasks that are still open get more repeats."""
 
     spread: Annotated[SpreadOptions, _FLATTENED] = Field(default_factory=SpreadOptions)
     """Where their shards are collected: in the run's process, or elsewhere."""

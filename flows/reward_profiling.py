@@ -11,8 +11,9 @@ from prefect.client.schemas.objects import State
 
 from flows.ending import final_state, stopped_state
 from flows.parameters import RewardProfilingParams
+from flows.rounds import collect_rounds
 from flows.run_name import run_name, scheduled_start
-from flows.shards import check_spread, collect_shards
+from flows.shards import check_spread
 from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.aggregate_metrics import aggregate_metrics
@@ -20,7 +21,7 @@ from tasks.compare_with_baseline import compare_with_baseline
 from tasks.core.models import RunSummary, ShardSummary
 from tasks.derive_insights import derive_insights
 from tasks.materialize_inputs import materialize_inputs
-from tasks.merge_shards import merge_shards
+from tasks.operations.adapting import wants_more
 from tasks.operations.materializing import check_input
 from tasks.operations.serving import serving
 from tasks.operations.settling import owes_nothing
@@ -53,7 +54,8 @@ async def profiled(params: RewardProfilingParams) -> RunSummary:
 
     shards: list[ShardSummary] = []
     with output_lock(files.lock):
-        if owes_nothing(checked, files, params.collect):
+        is_over = not wants_more(files, params.adaptive, params.profile)
+        if is_over and owes_nothing(checked, files, params.collect):
             tell("nothing to do: every planned rollout is collected or given up")
         else:
             observe = servers_observer()
@@ -62,10 +64,7 @@ async def profiled(params: RewardProfilingParams) -> RunSummary:
                 await materialize_inputs(
                     params.input_path, params.output, params.plan, servers
                 )
-                shards = await collect_shards(
-                    params.output, params.collect, servers, params.spread
-                )
-                await merge_shards(params.output, shards)
+                shards = await collect_rounds(params, servers)
                 if exit_code_of_signal() is None:  # else servers are let go at once
                     await aggregate_metrics(params.output, servers, params.aggregate)
         summary = await profile_rewards(params.output, params.profile, shards)

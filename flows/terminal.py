@@ -75,8 +75,8 @@ def _reason(fault: ErrorDetails) -> str:
 
 
 _GROUPS = frozenset({
-    "servers", "plan", "collect", "aggregate", "profile", "comparison", "spread",
-    "params",
+    "servers", "plan", "adaptive", "collect", "aggregate", "profile", "comparison",
+    "spread", "params",
 })  # fmt: skip
 
 

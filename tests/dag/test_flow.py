@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from prefect.context import FlowRunContext
 
 from flows.parameters import RewardProfilingParams
 from flows.reward_profiling import reward_profiling
+from tasks.core.adaptive import AdaptiveOptions
 from tasks.core.options import CollectOptions, PlanOptions, ServerOptions
 
 Found = Callable[..., list[dict[str, object]]]
@@ -50,11 +52,18 @@ async def _state_of(params: RewardProfilingParams) -> State[Any]:
     return await reward_profiling(params, return_state=True)
 
 
-def conduct(output: Path, *, repeats: int, shards: int = 1) -> Conducted:
+def conduct(
+    output: Path,
+    *,
+    repeats: int,
+    shards: int = 1,
+    adaptive: AdaptiveOptions | None = None,
+) -> Conducted:
     params = RewardProfilingParams(
         output=output,
         servers=DEMO,
         plan=PlanOptions(num_repeats=repeats),
+        adaptive=adaptive or AdaptiveOptions(),
         collect=CollectOptions(num_shards=shards),
     )
     with warnings.catch_warnings():
@@ -144,6 +153,31 @@ def test_more_repeats_keep_the_records_that_were_there(
     assert once.output == grown.output
     assert {repeat for _, repeat in keys[:24]} == {0}
     assert sorted(keys) == [(task, repeat) for task in range(24) for repeat in range(4)]
+
+
+def test_open_tasks_get_more_repeats_in_rounds_and_again_there_is_nothing_to_do(
+    tmp_path: Path, api_url: str, steps: Callable[[Conducted], list[str]]
+) -> None:
+    del api_url
+    adaptive = AdaptiveOptions(adaptive=True, max_repeats=6)
+    output = tmp_path / "rollouts.jsonl"
+    first = conduct(output, repeats=2, shards=2, adaptive=adaptive)
+
+    plan = output.with_name("rollouts_materialized_inputs.jsonl")
+    repeats = Counter(
+        orjson.loads(line)["_ng_task_index"]
+        for line in output.read_bytes().splitlines()
+    )
+    assert repeats.total() == len(plan.read_bytes().splitlines())
+    assert set(repeats.values()) <= {2, 3, 4, 6}
+    assert repeats.most_common(1)[0][1] == 6  # what never passes stays open
+    assert min(repeats.values()) == 2  # what passed once of two is settled at once
+    assert steps(first, 20).count("grow_plan") > 1
+
+    records = output.read_bytes()
+    second = conduct(output, repeats=2, shards=2, adaptive=adaptive)
+    assert "collect_shard" not in steps(second, 3)
+    assert output.read_bytes() == records
 
 
 def test_the_run_is_named_by_a_sentence(grown: Conducted, found: Found) -> None:

@@ -1,0 +1,34 @@
+"""Collects a plan, and goes on with more repeats of open tasks where that is asked."""
+
+from flows.parameters import RewardProfilingParams
+from flows.shards import collect_shards
+from tasks.core.models import ReadyServers, ShardSummary
+from tasks.grow_plan import grow_plan
+from tasks.merge_shards import merge_shards
+from tasks.operations.stopping import exit_code_of_signal
+
+
+async def collect_rounds(
+    params: RewardProfilingParams, servers: ReadyServers
+) -> list[ShardSummary]:
+    """Collect what is owed and merge it, a round at a time; return the last shards.
+
+    Without adaptive repeats there is one round. A collection that ended early is the
+    last one, too: what it owes comes first when the run is started again.
+
+    Raises:
+        ConfigError: there is no plan, or it names unknown agents.
+        RecordError: the plan or a shard's file cannot be read.
+        RewardProfilingError: not one of the shards that run elsewhere could begin.
+    """
+    while True:
+        shards = await collect_shards(
+            params.output, params.collect, servers, params.spread
+        )
+        await merge_shards(params.output, shards)
+        is_stopped = any(shard.stopped for shard in shards)
+        if not params.adaptive.adaptive or is_stopped or exit_code_of_signal():
+            return shards
+        grown = await grow_plan(params.output, params.adaptive, params.profile)
+        if not grown.num_new:
+            return shards
