@@ -14,6 +14,7 @@ from tasks.core.rollout_table import YES, RolloutStatus, RolloutTable
 
 _LOW_COVERAGE = 0.95
 _HALF = 0.5
+_UNEQUAL = 2
 _SHARE = 0.1
 """Share from which such records are a warning."""
 _DEATH_LEAST = 5
@@ -199,4 +200,28 @@ def too_few_repeats(agent: AgentRun) -> Finding | None:
         " there is",
         tasks=scored,
         undetermined=signal.undetermined,
+    )
+
+
+def unequal_repeats(agent: AgentRun) -> Finding | None:
+    """Find that some tasks were planned twice as often as others, or more.
+
+    Where repeats follow from what earlier ones gave, the tasks with many of them are
+    those that were open the longest: they do not stand for the others.
+    """
+    repeats = [len(unit.rows) for unit in agent.units]
+    least, most = min(repeats), max(repeats)
+    if most < _UNEQUAL * least:
+        return None
+    return agent.finding(
+        "unequal_repeats",
+        "note",
+        f"tasks have from {least} to {most} planned rollouts: figures for more than"
+        f" {least} tries stand on the tasks with the most, which may be unlike the"
+        " rest",
+        "with adaptive repeats, choose tasks by these numbers; to measure pass@k or a"
+        " mean, plan equal repeats",
+        least=least,
+        most=most,
+        tasks=len(repeats),
     )

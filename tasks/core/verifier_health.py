@@ -33,6 +33,7 @@ NAMES: Mapping[str, str] = {
     "little_signal": "most tasks have no learning signal",
     "signal_only_in_components": "tasks whose components differ and total does not",
     "too_few_repeats": "most tasks have fewer than two scored rollouts",
+    "unequal_repeats": "some tasks have twice as many rollouts as others, or more",
     "length_bias": "within a task, longer answers are rewarded differently",
     "metric_is_identifier": "a numeric column that names tasks",
 }
@@ -93,6 +94,7 @@ _CHECKS: tuple[_Check, ...] = (
     signal_checks.little_signal,
     signal_checks.signal_only_in_components,
     coverage_checks.too_few_repeats,
+    coverage_checks.unequal_repeats,
     answer_checks.length_bias,
 )
 

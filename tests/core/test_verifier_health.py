@@ -179,6 +179,16 @@ def test_single_rollouts_say_nothing_of_signal() -> None:
     assert "too_few_repeats" in found_in(mixed(6, 1))
 
 
+def test_tasks_with_twice_the_repeats_of_others_are_told() -> None:
+    tasks = mixed(6, 4)
+    uneven = [[*tasks[0], *tasks[0]], *tasks[1:]]
+
+    assert "unequal_repeats" not in found_in(tasks)
+    found = found_in(uneven)["unequal_repeats"]
+    assert found.evidence == {"least": 4, "most": 8, "tasks": 6}
+    assert "more than 4 tries" in found.sentence
+
+
 def test_most_tasks_without_signal_are_noted() -> None:
     tasks = changed(mixed(), lambda t, r, one: Rollout(
         float(r % 2) if t == 0 else float(t % 2), answer=one.answer

@@ -156,7 +156,7 @@ def test_more_repeats_keep_the_records_that_were_there(
 
 
 def test_open_tasks_get_more_repeats_in_rounds_and_again_there_is_nothing_to_do(
-    tmp_path: Path, api_url: str, steps: Callable[[Conducted], list[str]]
+    tmp_path: Path, api_url: str, steps: Callable[..., list[str]]
 ) -> None:
     del api_url
     adaptive = AdaptiveOptions(adaptive=True, max_repeats=6)
