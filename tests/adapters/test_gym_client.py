@@ -267,7 +267,9 @@ async def test_a_status_without_words_is_said_without_them() -> None:
 async def test_an_error_through_several_servers_says_what_the_first_one_said() -> None:
     body = json.dumps({"error": {"message": "the key sk-abc123456789 is wrong"}})
     for server in ("Model___policy", "Agent___math_agent"):
-        said = f"Hit an exception in {server} calling an inner server: {body.encode()}"
+        said = (
+            f"Hit an exception in {server} calling an inner server: {body.encode()!r}"
+        )
         body = json.dumps(said)
 
     error = await error_of(500, body.encode())
