@@ -4,6 +4,7 @@ from pathlib import Path
 
 from prefect import task
 
+from tasks import step_keys
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.errors import GymError, ServersNotReadyError
 from tasks.core.models import AggregateSummary, ReadyServers
@@ -12,23 +13,13 @@ from tasks.core.reporting import zeros
 from tasks.operations.aggregating import aggregate
 from tasks.operations.collecting import read_servers
 from tasks.run_page import tell, tell_warning
-from tasks.step_results import FilesAgree, Given, by_content
-
-
-def _settings(given: Given) -> object:
-    servers: ReadyServers = given["servers"]
-    return (given["output"].absolute(), given["options"], servers.assignment)
-
-
-def _reads(given: Given) -> list[Path]:
-    files = RunFiles(given["output"])
-    return [files.materialized_inputs, files.rollouts, files.failures]
+from tasks.step_results import FilesAgree
 
 
 @task(
     name="aggregate-metrics",
     task_run_name="aggregate",
-    cache_policy=by_content("aggregate-metrics", _settings, _reads),
+    cache_policy=step_keys.AGGREGATE,
     result_serializer=FilesAgree(),
 )
 async def aggregate_metrics(

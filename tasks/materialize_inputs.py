@@ -1,37 +1,26 @@
 """Step: task rows times repeats become the plan."""
 
 import asyncio
-from functools import partial
 from pathlib import Path
 
 from prefect import task
 
+from tasks import step_keys
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import PlanSummary, ReadyServers
 from tasks.core.options import PlanOptions
 from tasks.core.reporting import planned
 from tasks.operations.collecting import read_servers
-from tasks.operations.materializing import check_input, files_of, materialize
+from tasks.operations.materializing import check_input, materialize
 from tasks.operations.policy_model import refuse_other_model, remember_model
 from tasks.run_page import tell, tell_warning
-from tasks.step_results import FilesAgree, Given, by_content
-
-
-def _settings(given: Given) -> object:
-    servers: ReadyServers = given["servers"]
-    paths = [Path(given[name]).absolute() for name in ("input_path", "output")]
-    return (*paths, given["options"], servers.policy_model, servers.assignment)
-
-
-def _reads(given: Given) -> list[Path]:
-    options: PlanOptions = given["options"]
-    return [given["input_path"], *files_of(options)]
+from tasks.step_results import FilesAgree
 
 
 @task(
     name="materialize-inputs",
     task_run_name="plan {input_path.name}",
-    cache_policy=by_content("materialize-inputs", _settings, _reads),
+    cache_policy=step_keys.PLAN,
     result_serializer=FilesAgree(),
 )
 async def materialize_inputs(
@@ -46,16 +35,9 @@ async def materialize_inputs(
     files = RunFiles(output)
     refuse_other_model(files, known.policy_model)
     checked = await asyncio.to_thread(check_input, input_path, options)
-    write = partial(
-        materialize,
-        checked,
-        files,
-        resolve=known.agents_of,
-        attribute=known.attributed_agents,
-    )
-    summary = await asyncio.to_thread(write)
-    # Collecting would note it, too: then the manifest is not what this step wrote.
-    remember_model(files, known.policy_model)
+    by_source, by_server = known.agents_of, known.attributed_agents
+    summary = await asyncio.to_thread(materialize, checked, files, by_source, by_server)
+    remember_model(files, known.policy_model)  # collecting then leaves the manifest
     for warning in summary.warnings:
         tell_warning(warning)
     tell(planned(summary))

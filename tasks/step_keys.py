@@ -1,0 +1,51 @@
+"""What the result of each step depends on: its settings, and the files it reads.
+
+Ports and moments are left out; so is what only says how fast a step runs.
+"""
+
+from pathlib import Path
+
+from tasks.adapters.run_directory import RunFiles
+from tasks.operations.materializing import files_of
+from tasks.step_results import Given, by_content
+
+
+def _plan_settings(given: Given) -> object:
+    servers = given["servers"]
+    paths = [Path(given[name]).absolute() for name in ("input_path", "output")]
+    return (*paths, given["options"], servers.policy_model, servers.assignment)
+
+
+def _plan_files(given: Given) -> list[Path]:
+    return [given["input_path"], *files_of(given["options"])]
+
+
+def _aggregate_settings(given: Given) -> object:
+    servers = given["servers"]
+    return (given["output"].absolute(), given["options"], servers.assignment)
+
+
+def _profile_settings(given: Given) -> object:
+    stops = [(one.stopped, one.is_failed) for one in given["shards"] if one.stopped]
+    return (given["output"].absolute(), given["options"], stops)
+
+
+def _records(given: Given) -> list[Path]:
+    files = RunFiles(given["output"])
+    return [files.materialized_inputs, files.rollouts, files.failures]
+
+
+def _insights_settings(given: Given) -> object:
+    return (given["summary"], given["options"])
+
+
+def _insights_files(given: Given) -> list[Path]:
+    files = RunFiles(Path(given["summary"].output))
+    records = [files.materialized_inputs, files.rollouts, files.failures]
+    return [*records, files.timings, files.run]
+
+
+PLAN = by_content("materialize-inputs", _plan_settings, _plan_files)
+AGGREGATE = by_content("aggregate-metrics", _aggregate_settings, _records)
+PROFILE = by_content("profile-rewards", _profile_settings, _records)
+INSIGHTS = by_content("derive-insights", _insights_settings, _insights_files)
