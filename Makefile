@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test format bench lock
+.PHONY: demo test format bench bench-profile lock
 
 demo: $(READY)
 	@$(BIN)/reward-profiling demo
@@ -19,6 +19,10 @@ test: $(READY)
 # GYM=PATH of Gym's own command compares with it.
 bench: $(READY)
 	$(BIN)/python benchmarks/collect.py $(if $(GYM),--gym-command $(GYM))
+
+# The same for profiling files that are there: CPU and memory, first and again.
+bench-profile: $(READY)
+	$(BIN)/python benchmarks/profiling.py $(if $(GYM),--gym-command $(GYM))
 
 format: $(READY)
 	$(BIN)/ruff check --fix

@@ -20,13 +20,16 @@ WORDS = (
     ' average what is there. "Quoted", escaped\n and plain text alternate here. '
 )
 TURN_CHARACTERS = 900
+ITEM_CHARACTERS = 290
+"""What a turn takes beside its text."""
 FORMAT_OK = 0.9
 MISSING = 0.1
 
 
-def plan_row(task: int, rollout: int) -> dict[str, Any]:
-    """Return a planned rollout of about 2.4 KB."""
-    message = {"role": "user", "content": f"Question {task}: " + (WORDS * 8)[:2_200]}
+def plan_row(task: int, rollout: int, characters: int = 2_200) -> dict[str, Any]:
+    """Return a planned rollout of about so many characters."""
+    text = (WORDS * 8)[:characters]
+    message = {"role": "user", "content": f"Question {task}: {text}"}
     return {
         "responses_create_params": {"input": [message]},
         "expected_answer": str(task),
@@ -57,16 +60,19 @@ def output_items(rng: random.Random, characters: int) -> Iterator[dict[str, Any]
                 "type": "message", "role": "assistant", "status": "completed",
                 "id": f"msg_{rng.randrange(10**9)}", "content": [part],
             }  # fmt: skip
-        characters -= size
+        characters -= size + ITEM_CHARACTERS
 
 
-def rollout_row(task: int, rollout: int, kilobytes: float) -> dict[str, Any]:
+def rollout_row(
+    task: int, rollout: int, kilobytes: float, characters: int = 2_200
+) -> dict[str, Any]:
     """Return a collected rollout of about so many kilobytes."""
     rng = random.Random(task * 1_000_003 + rollout)
-    planned = plan_row(task, rollout)
+    planned = plan_row(task, rollout, characters)
     ability = (task * 7919 % 1000) / 1000
     passed = rng.random() < ability
     tokens = rng.randrange(100, 4_000)
+    said = int(kilobytes * 1000) - characters - 1_300
     return {
         "responses_create_params": planned["responses_create_params"],
         "response": {
@@ -74,7 +80,7 @@ def rollout_row(task: int, rollout: int, kilobytes: float) -> dict[str, Any]:
             "created_at": 1_700_000_000 + rollout,
             "error": None, "incomplete_details": None, "model": "bench",
             "object": "response",
-            "output": list(output_items(rng, int(kilobytes * 1000) - 3_500)),
+            "output": list(output_items(rng, said)),
             "parallel_tool_calls": True, "temperature": 1.0, "tools": [],
             "usage": {
                 "input_tokens": 600 + task % 50,
@@ -102,18 +108,25 @@ def rollout_row(task: int, rollout: int, kilobytes: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write(folder: Path, tasks: int, repeats: int, kilobytes: float) -> Path:
+def write(
+    folder: Path,
+    tasks: int,
+    repeats: int,
+    kilobytes: float,
+    plan_characters: int = 2_200,
+) -> Path:
     """Write a plan and its rollouts, in the order of a collection; return them."""
     folder.mkdir(parents=True, exist_ok=True)
     rollouts = folder / "rollouts.jsonl"
     keys = [(task, rollout) for task in range(tasks) for rollout in range(repeats)]
     with (folder / "rollouts_materialized_inputs.jsonl").open("wb") as plan:
         for key in keys:
-            plan.write(orjson.dumps(plan_row(*key), option=orjson.OPT_APPEND_NEWLINE))
+            row = plan_row(*key, plan_characters)
+            plan.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
     random.Random(0).shuffle(keys)
     with rollouts.open("wb") as file:
         for key in keys:
-            row = rollout_row(*key, kilobytes)
+            row = rollout_row(*key, kilobytes, plan_characters)
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
     return rollouts
 

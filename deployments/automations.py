@@ -147,7 +147,7 @@ _PAYLOAD = """{
   "event": {{ event.event | tojson }},
   "output": {{ event.payload["output"] | tojson }},
   "payload": {{ event.payload | tojson }},
-  "page": {{ (flow_run | ui_url) | tojson }}
+  "page": {{ event.payload["page"] | tojson }}
 }"""
 
 

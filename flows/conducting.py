@@ -6,11 +6,11 @@ from typing import NamedTuple
 import httpx
 from prefect import tags
 from prefect.exceptions import PrefectException
+from prefect.settings import PREFECT_API_URL
 
 from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.reward_profiling import reward_profiling
-from flows.temporary_server import prepare_temporary_server
 from flows.terminal import STOPPED, Live, warn
 from tasks.core.models import RunSummary
 from tasks.core.options import Strictness
@@ -30,7 +30,11 @@ class Ended(NamedTuple):
 
 async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     """Run the flow to its end; what the flow raised is raised again."""
-    prepare_temporary_server()
+    if not PREFECT_API_URL.value():
+        # It takes a second and more to import, and is for nothing with a server.
+        from flows.temporary_server import prepare_temporary_server  # noqa: PLC0415
+
+        prepare_temporary_server()
     try:
         with tags(RUN_TAG):  # automations watch it as they watch deployed runs
             state = await reward_profiling(params, return_state=True)

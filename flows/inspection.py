@@ -10,6 +10,7 @@ from flows.exit_codes import ExitCode
 from flows.terminal import out, show_table
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.counts import RunCounts
+from tasks.core.figures import figure
 from tasks.core.overview import Tenth
 from tasks.core.reporting import COLUMNS, agent_cells, findings
 from tasks.operations.gym_health import read_gym_health
@@ -149,7 +150,7 @@ def _show_named(title: str, tasks: Iterable[NamedTask]) -> None:
         (
             str(named.task.task_index),
             f"{named.task.scored}/{named.task.planned}",
-            f"{named.task.mean_reward:.3f}",
+            figure(named.task.mean_reward),
             f"{100 * named.task.pass_rate:.0f} %",
             named.label,
         )

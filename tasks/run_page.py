@@ -217,6 +217,8 @@ def announce(summary: RunSummary) -> None:
         "prefect.resource.id": f"{RESOURCE}{quote(output)}",
         "prefect.resource.name": output,
     }
+    page = url_for("flow-run", runtime.flow_run.id)
+    told = announcement(summary) | {"output": output, "page": page}
     for event in announcements(summary):
         # Prefect's own function: what goes wrong is logged there, and nothing waits.
-        emit_event(event, resource, payload=announcement(summary) | {"output": output})
+        emit_event(event, resource, payload=told)

@@ -1,6 +1,7 @@
 """`compare`: is a candidate better than a baseline, and could these runs tell."""
 
 import textwrap
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,12 @@ from tasks.core.comparison import (
     Flip,
     verdict_in_words,
 )
-from tasks.operations.comparing import compare_outputs, write_comparison
+from tasks.core.figures import figure, signed_figure
+from tasks.operations.comparing import (
+    compare_outputs,
+    refuse_target,
+    write_comparison,
+)
 
 _OPTIONS = CompareOptions()
 _CODES = {
@@ -49,6 +55,8 @@ def compare(
             only one of them has.
         options: What is compared, and what is too much worse.
     """
+    if json is not None:
+        refuse_target(json)
     found = compare_outputs(RunFiles(baseline), RunFiles(candidate), options)
     if json is not None:
         write_comparison(json, found)
@@ -81,13 +89,13 @@ def _show(found: Comparison) -> None:
 
 
 def _cells(one: Difference) -> tuple[str, ...]:
-    error = f" ± {one.standard_error:.3f}" if one.standard_error else ""
+    error = f" ± {figure(one.standard_error)}" if one.standard_error else ""
     return (
         one.agent or "all tasks",
         str(one.num_tasks),
-        f"{one.baseline_mean:.3f}",
-        f"{one.candidate_mean:.3f}",
-        f"{one.difference:+.3f}{error}",
+        figure(one.baseline_mean),
+        figure(one.candidate_mean),
+        f"{signed_figure(one.difference)}{error}",
         str(one.mcnemar.gained),
         str(one.mcnemar.lost),
     )
@@ -105,7 +113,7 @@ def _notes(found: Comparison) -> list[str]:
     if overall.detectable is not None:
         notes.append(
             f"these {overall.num_tasks} tasks find a difference of"
-            f" {overall.detectable:.3f} four times in five"
+            f" {figure(overall.detectable)} four times in five"
         )
     if overall.tasks_needed is not None and found.judgement == "INCONCLUSIVE":
         notes.append(
@@ -136,14 +144,13 @@ def _show_flips(flips: tuple[Flip, ...]) -> None:
 
 
 def _show_alone(found: Comparison) -> None:
-    counts = (
-        (len(found.only_baseline), "baseline"),
-        (len(found.only_candidate), "candidate"),
-    )
-    for count, name in counts:
-        if count:
+    for unpaired, name in (
+        (found.only_baseline, "baseline"),
+        (found.only_candidate, "candidate"),
+    ):
+        reasons = Counter(task.reason for task in unpaired)
+        for reason, count in reasons.most_common():
             out.print()
-            tasks = "task is" if count == 1 else "tasks are"
-            out.print(
-                Text(f"{count} {tasks} in the {name} only, and not compared", "yellow")
-            )
+            tasks = "1 task" if count == 1 else f"{count} tasks"
+            said = f"{tasks} of the {name} not compared: {reason}"
+            out.print(Text(said, "yellow"))

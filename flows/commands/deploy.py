@@ -3,14 +3,18 @@
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 
 import httpx
 from pydantic import SecretStr
 
 from flows.exit_codes import ExitCode
-from flows.terminal import complain, out
-from tasks.core.errors import ConfigError
+from flows.terminal import err, out
+from tasks.core.errors import ConfigError, ServersNotReadyError
+
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.5
 
 
 def deploy(
@@ -29,18 +33,20 @@ def deploy(
         webhook_url_env: Name of the environment variable with the address of a webhook
             to tell when a run is partial, regressed, or its verifier is suspect.
     """
-    _need_server()
+    url = _server_url()
     from deployments.registering import PREFECT_FILE, register  # noqa: PLC0415
 
     if not folder.is_dir():
         raise ConfigError(f"--folder: {folder} is no folder; make it, or name another")
     webhook = _webhook_url(webhook_url_env)
+    _wait_for(url)
     work = register(folder.resolve(), prefect_file or PREFECT_FILE, webhook)
     try:
         registered = asyncio.run(work)
-    except httpx.TransportError as error:
-        complain(f"Prefect's server does not answer: {error}")
-        return ExitCode.FAILED
+    except httpx.HTTPError as error:
+        raise ServersNotReadyError(
+            f"Prefect's server did not take it all; deploy again: {error}"
+        ) from error
     out.print(f"deployments, which work in {folder.resolve()}:")
     for name, page in registered.deployments.items():
         out.print(f"  {name:10} {page}")
@@ -69,7 +75,7 @@ def worker(*, limit: int | None = None, name: str | None = None) -> int:
         limit: Runs at the same time at most.
         name: The worker's name on Prefect's pages.
     """
-    _need_server()
+    _server_url()
     from deployments.registering import POOL  # noqa: PLC0415
 
     command = [
@@ -84,17 +90,44 @@ def worker(*, limit: int | None = None, name: str | None = None) -> int:
     os.execv(sys.executable, command)  # noqa: S606 - Prefect's own command
 
 
-def _need_server() -> None:
-    """Refuse to register with Prefect's temporary server, which nobody could see.
+def _server_url() -> str:
+    """Return the API's URL; not that of Prefect's temporary server, which nobody sees.
 
     Raises:
         ConfigError: no server is named.
     """
     from prefect.settings import PREFECT_API_URL  # noqa: PLC0415
 
-    if not PREFECT_API_URL.value():
+    url = PREFECT_API_URL.value()
+    if not url:
         raise ConfigError(
             "no Prefect server is named: start one with `prefect server start`, and say"
             " once where it is: `prefect config set"
             " PREFECT_API_URL=http://127.0.0.1:4200/api`"
         )
+    return str(url)
+
+
+def _wait_for(url: str) -> None:
+    """Wait until Prefect's server answers: one that was just started takes its time.
+
+    Raises:
+        ServersNotReadyError: it does not.
+    """
+    deadline = time.monotonic() + _START_SECONDS
+    is_told = False
+    while (problem := _problem(url)) is not None:
+        if time.monotonic() > deadline:
+            raise ServersNotReadyError(f"Prefect's server does not answer: {problem}")
+        if not is_told:
+            err.print(f"waiting for Prefect's server at {url} …", style="dim")
+            is_told = True
+        time.sleep(_POLL_SECONDS)
+
+
+def _problem(url: str) -> str | None:
+    try:
+        reply = httpx.get(f"{url}/health", timeout=5.0)
+    except httpx.HTTPError as error:
+        return f"{url}: {error}"
+    return None if reply.is_success else f"{url} answered {reply.status_code}"

@@ -21,7 +21,7 @@ _BUFFER_BYTES = 1 << 20
 _SHOWN_CHARACTERS = 60
 _LONG_DIGITS = re.compile(rb"[0-9]{19}")
 _MOST_DIGITS = 21
-_HALF_PAIR = re.compile(rb"\\\\u[dD][89a-fA-F]")
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 _INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 
 

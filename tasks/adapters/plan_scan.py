@@ -7,8 +7,8 @@ import msgspec
 from tasks.adapters.jsonl import located, parse_object
 from tasks.adapters.line_blocks import Block, lines_of, read_blocks
 from tasks.core import wire
-from tasks.core.plan_columns import PlanColumns
-from tasks.core.records import PlannedRow, planned_row
+from tasks.core.plan_columns import PlanColumns, Runner
+from tasks.core.records import RolloutKey, planned_row
 
 _NAMES = {
     "task_index": wire.TASK_INDEX,
@@ -46,40 +46,31 @@ def scan_plan(path: Path) -> PlanColumns:
 
 
 def _take(path: Path, block: Block, line: int, columns: PlanColumns) -> int:
-    is_plain = block.buffer.isascii()
-    keys, runners, places = [], [], []
+    """Read a block's lines; return how many lines were read by now."""
+    is_plain = block.buffer.isascii()  # what is passed over may not be UTF-8
+    keys: list[RolloutKey] = []
+    runners: list[Runner] = []
+    places: list[int] = []
     with memoryview(block.buffer) as view:
         for start, end in lines_of(block):
             line += 1
-            row = _read(view[start:end], block.place + start, is_plain=is_plain)
-            if row is None:
-                text = bytes(view[start:end])
+            try:
+                row = _DECODE(view[start:end])
+                if not is_plain:
+                    str(view[start:end], "utf-8")
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                text = bytes(view[start:end]).rstrip(b"\r")
                 if not text or text.isspace():
                     continue
                 with located(path, line):
-                    row = planned_row(
-                        parse_object(text.rstrip(b"\r")), block.place + start
-                    )
-            keys.append(row.key)
-            runners.append((row.agent, row.run_key))
-            places.append(row.place)
+                    exact = planned_row(parse_object(text), 0)
+                keys.append(exact.key)
+                runners.append((exact.agent, exact.run_key))
+            else:
+                agent = None if row.agent_ref is None else row.agent_ref.name
+                keys.append((row.task_index, row.rollout_index))
+                server = row.environment_server
+                runners.append((agent, agent if server is None else server))
+            places.append(block.place + start)
     columns.extend(keys, runners, places)
     return line
-
-
-def _read(text: memoryview, place: int, *, is_plain: bool) -> PlannedRow | None:
-    """Read a usual line; None where the exact parser has to decide."""
-    try:
-        line = _DECODE(text)
-        if not is_plain:
-            str(text, "utf-8")  # what is passed over may not be UTF-8
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    agent = None if line.agent_ref is None else line.agent_ref.name
-    server = line.environment_server
-    return PlannedRow(
-        (line.task_index, line.rollout_index),
-        agent,
-        agent if server is None else server,
-        place,
-    )

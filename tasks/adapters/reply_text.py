@@ -55,7 +55,7 @@ class _Response(TypedDict, total=False):
 class _Line(msgspec.Struct):
     response: _Response | str | int | float | bool | _OtherList | None = None
     reward_components: (
-        dict[str, _Text] | str | int | float | bool | _OtherList | None
+        dict[str, _Text] | list[_Text] | str | int | float | bool | None
     ) = None
 
 
@@ -70,7 +70,7 @@ def read_reply(line: bytes | memoryview) -> Reply:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return NOTHING
     found = read.reward_components
-    components: dict[str, Any] = dict(found) if isinstance(found, dict) else {}
+    components = _components(found)
     if not isinstance(read.response, dict):
         return Reply(UNKNOWN, UNKNOWN, 0, components)
     truncated = _truncated(read.response)
@@ -81,6 +81,13 @@ def read_reply(line: bytes | memoryview) -> Reply:
     has_words = any(text and not text.isspace() for text in said)
     is_empty = NO if has_words else YES
     return Reply(truncated, is_empty, _digest(said), components)
+
+
+def _components(found: object) -> dict[str, Any]:
+    """Return the parts of a reward by name; those of a list by their place."""
+    if isinstance(found, list):
+        return {str(place): value for place, value in enumerate(found)}
+    return dict(found) if isinstance(found, dict) else {}
 
 
 def _said(output: list[_Item]) -> Iterator[str]:

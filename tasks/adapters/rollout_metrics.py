@@ -60,6 +60,14 @@ class _Field(msgspec.Struct, frozen=True, array_like=True):
     wide: dict[str, int] = {}
 
 
+class Copies(msgspec.Struct, frozen=True):
+    """Records that were left out, since their rollout has an earlier one."""
+
+    number: int = 0
+    places: list[tuple[int, int]] = []
+    """File and line of the first of them."""
+
+
 class _Head(msgspec.Struct, frozen=True):
     """What the file says of itself."""
 
@@ -74,6 +82,7 @@ class _Head(msgspec.Struct, frozen=True):
     fields: list[_Field]
     components: list[_Field]
     strays: dict[str, str]
+    copies: Copies
 
 
 class RunRows(NamedTuple):
@@ -84,6 +93,7 @@ class RunRows(NamedTuple):
     """In key order."""
     matching: Matching
     table: RolloutTable
+    copies: Copies
 
 
 class StoredRecords(NamedTuple):
@@ -94,6 +104,7 @@ class StoredRecords(NamedTuple):
     sources: list[SourceMark]
     stamps: list[list[int | str]]
     has_replies: bool
+    copies: Copies
 
 
 class UnusableError(Exception):
@@ -122,6 +133,7 @@ def write_rollout_metrics(
         layouts=[(list(layout.own), list(layout.usage)) for layout in records.layouts],
         fields=[_with_wide(rows, field) for field in fields],
         components=components,
+        copies=rows.copies,
         strays={str(row): name for row, name in _by_table_row(rows, records.strays)},
     )
     columns = [*_plain_columns(rows, head), *_own_columns(rows, head)]
@@ -239,7 +251,7 @@ def _after(code: int, absent: int, last: int) -> int:
 
 def _plain_columns(rows: RunRows, head: _Head) -> Iterator[Named]:
     """Yield the columns for people."""
-    plan, records, matching, table = rows
+    plan, records, matching, table, _ = rows
     has_record = matching.has_record
     tasks = [table.tasks[task] for task in table.task]
     task_form, rollout_form = head.indices
@@ -381,7 +393,9 @@ def read_rollout_metrics(path: Path) -> StoredRecords:
         records = _records(table, head)
     except (ParquetError, msgspec.MsgspecError, LookupError, ValueError) as error:
         raise UnusableError(f"is damaged or foreign ({error})") from error
-    return StoredRecords(records, head.sources, head.stamps, head.has_replies)
+    return StoredRecords(
+        records, head.sources, head.stamps, head.has_replies, head.copies
+    )
 
 
 def _records(table: Table, head: _Head) -> RecordColumns:

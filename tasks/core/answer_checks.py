@@ -103,8 +103,13 @@ def empty_answers(agent: AgentRun) -> Finding | None:
         "warning" if share >= _SHARE else "note",
         f"{length.num_empty} of {length.num_empty_known} records"
         f" ({percent(share)}) hold no answer: neither text nor a call of a tool",
-        "a chat template, a stop word or a reasoning parser may swallow the answer;"
-        " such rollouts count with the reward they got",
+        "a chat template, a stop word or a reasoning parser may swallow the answer; "
+        + (
+            "such rollouts were left out"
+            if agent.options.leave_out_empty
+            else "such rollouts count with the reward they got, unless"
+            " --leave-out-empty is given"
+        ),
         empty=length.num_empty,
         known=length.num_empty_known,
         mean_reward=length.empty.mean_reward,

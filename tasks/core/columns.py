@@ -4,7 +4,7 @@ Source: `gym-contract.md` §4.2 and §4.4.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -103,7 +103,7 @@ def columns_of(records: RecordColumns, rows: Rows) -> Columns:
     Raises:
         RecordError: a column of whole numbers spans more than 64 bits.
     """
-    found: list[tuple[int, int, Metric]] = []
+    found: list[tuple[int, tuple[bool, int], Metric]] = []
     num_unsigned = 0
     for name in dict.fromkeys([*records.own, *records.usage]):
         metric = Metric(name, records.own.get(name), records.usage.get(name))
@@ -117,8 +117,7 @@ def columns_of(records: RecordColumns, rows: Rows) -> Columns:
             metric = Metric(name, metric.own, metric.usage, whole=True)
         if FLOAT not in kinds:
             num_unsigned += _is_unsigned(metric, rows) and metric.whole
-        place = _place(records, rows[first], name)
-        found.append((first, place, metric))
+        found.append((first, _place(records, rows[first], metric), metric))
     found.sort(key=lambda entry: entry[:2])
     metrics = tuple(metric for _, _, metric in found)
     is_whole = all(metric.whole for metric in metrics)
@@ -139,51 +138,53 @@ def _is_unsigned(metric: Metric, rows: Rows) -> bool:
     return high > _INT64_MAX
 
 
-def _place(records: RecordColumns, row: int, name: str) -> int:
-    """Return where a metric stands among those of a record."""
+def _place(records: RecordColumns, row: int, metric: Metric) -> tuple[bool, int]:
+    """Return where a metric stands in a record: its own members come first."""
     layout = records.layouts[records.layout[row]]
-    names = dict.fromkeys([*layout.own, *layout.usage])
-    return list(names).index(name)
+    if metric.own is not None and metric.own.kinds[row] != ABSENT:
+        return False, layout.own.index(metric.name)
+    return True, layout.usage.index(metric.name)
 
 
-def describe(columns: Columns, rows: Rows) -> dict[str, Any]:
-    """Return `mean/… max/… min/… median/… std/…` of every column, stat-major.
+def present_values(values: Values) -> list[Any]:
+    """Return the values that are there."""
+    if values.count(None) == 0:
+        return list(values)
+    return [value for value in values if value is not None]
+
+
+def stat_major(
+    columns: Columns, described: Mapping[str, Mapping[str, Number]]
+) -> dict[str, Number]:
+    """Return `mean/… max/… min/… median/… std/…` of every column, in Gym's order.
 
     A column without a value is left out; `std` of one value among several rows too.
     """
-    found = [
-        (metric.name, described)
-        for metric in columns.metrics
-        if (
-            described := describe_column(
-                metric.floats_at(rows), whole=metric.whole, every_int=columns.every_int
-            )
-        )
-    ]
     return {
-        f"{statistic}/{name}": described[statistic]
+        f"{statistic}/{name}": described[name][statistic]
         for statistic in STATISTICS
-        for name, described in found
-        if statistic in described
+        for name in columns.names
+        if statistic in described[name]
     }
 
 
 def describe_column(
-    values: Values, *, whole: bool, every_int: bool
+    values: Values,
+    *,
+    whole: bool,
+    every_int: bool,
+    ranked: list[Any] | None = None,
 ) -> dict[str, Number]:
     """Return the statistics of one column; empty when it has no value.
 
     `values[r]` belongs to the r-th record in key order. max and min stay whole
     numbers only when every column of the run is (`every_int`); `whole` says that this
-    column is.
+    column is. `ranked` are the present values in ascending order, where they are known.
     """
     average = moments.mean(values, whole=whole)
     if average is None:
         return {}
-    is_gapless = values.count(None) == 0
-    present: list[Any] = sorted(
-        values if is_gapless else [v for v in values if v is not None]
-    )
+    present = ranked or sorted(present_values(values))
     low, high = moments.least(present), present[-1]
     # Whole numbers are added in buffers for the mean, and at once for the deviation.
     is_same = not whole or len(values) <= moments.BUFFER

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from tasks.core.figures import figure, signed_figure
 from tasks.core.insights import Finding, Interval
 from tasks.core.lengths import pearson
 from tasks.core.options import Frozen
@@ -447,12 +448,12 @@ def verdict_in_words(comparison: Comparison) -> str:
     """Return the verdict as a sentence, with its numbers and their n."""
     overall = comparison.overall
     said = (
-        f"{comparison.measure} {overall.baseline_mean:.3f} before and"
-        f" {overall.candidate_mean:.3f} now: {overall.difference:+.3f}"
+        f"{comparison.measure} {figure(overall.baseline_mean)} before and"
+        f" {figure(overall.candidate_mean)} now: {signed_figure(overall.difference)}"
     )
     if overall.interval is not None:
         low, high = overall.interval.low, overall.interval.high
-        said += f", 95 % interval {low:+.3f} to {high:+.3f}"
+        said += f", 95 % interval {signed_figure(low)} to {signed_figure(high)}"
     said += f" (n={overall.num_tasks} paired task" + "s" * (overall.num_tasks != 1)
     if comparison.max_regression is not None:
         said += f"; at most {comparison.max_regression:g} worse is allowed"

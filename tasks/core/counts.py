@@ -55,11 +55,14 @@ class AgentCounts(Tally, frozen=True, kw_only=True):
     """Tasks with passes and misses: the ones that can teach."""
     always_pass: int = 0
     """Tasks all of whose scored rollouts passed."""
+    undetermined: int = 0
+    """Tasks with a single scored rollout, which says nothing of the kind."""
 
     @property
     def num_scored_tasks(self) -> int:
         """Tasks with at least one scored rollout: the mean's n."""
-        return self.never_pass + self.sometimes_pass + self.always_pass
+        told = self.never_pass + self.sometimes_pass + self.always_pass
+        return told + self.undetermined
 
 
 class RunCounts(Tally, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ def _causes(agent: AgentRun) -> str:
     counts = Counter(
         {
             "missing": coverage.missing,
-            "masked": coverage.masked,
+            _masked_word(agent): coverage.masked,
             "without a usable reward": coverage.unscored,
         }
     )
@@ -36,6 +36,10 @@ def _causes(agent: AgentRun) -> str:
         counts[f"failed ({name})"] += count
     told = [f"{count} {name}" for name, count in counts.most_common() if count]
     return ", ".join(told)
+
+
+def _masked_word(agent: AgentRun) -> str:
+    return "masked or empty" if agent.options.leave_out_empty else "masked"
 
 
 def nothing_scored(agent: AgentRun) -> Finding:
@@ -62,7 +66,8 @@ def low_coverage(agent: AgentRun) -> Finding | None:
     if share >= _LOW_COVERAGE:
         return None
     untold = coverage.num_tasks - coverage.num_scored_tasks
-    tasks = f"; {untold} tasks have none at all" if untold else ""
+    have = "1 task has" if untold == 1 else f"{untold} tasks have"
+    tasks = f"; {have} none at all" if untold else ""
     return agent.finding(
         "low_coverage",
         "critical" if share < _HALF else "warning",
@@ -79,17 +84,20 @@ def low_coverage(agent: AgentRun) -> Finding | None:
 def mostly_masked(agent: AgentRun) -> Finding | None:
     """Find records whose reward measures nothing."""
     coverage = agent.section.coverage
-    share = coverage.masked / coverage.collected if coverage.collected else 0.0
+    masked = coverage.masked
+    if agent.options.leave_out_empty:  # told by a finding of their own
+        masked = max(0, masked - agent.section.length.num_empty)
+    share = masked / coverage.collected if coverage.collected else 0.0
     if share < _SHARE:
         return None
     return agent.finding(
         "mostly_masked",
         "critical" if share >= _HALF else "warning",
-        f"{coverage.masked} of {coverage.collected} records ({percent(share)}) are"
+        f"{masked} of {coverage.collected} records ({percent(share)}) are"
         " masked: their reward measures nothing and is counted nowhere",
         "the environment gave these rollouts up (a reset, a sandbox, a judge): read its"
         " log before trusting the mean of the rest",
-        masked=coverage.masked,
+        masked=masked,
         collected=coverage.collected,
     )
 

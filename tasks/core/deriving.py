@@ -41,6 +41,7 @@ from tasks.core.moments import quantile
 from tasks.core.options import ProfileOptions
 from tasks.core.passing import is_pass, majority, pass_curve
 from tasks.core.rollout_table import NO, UNKNOWN, YES, RolloutStatus, RolloutTable
+from tasks.core.table_reading import as_read
 from tasks.core.uncertainty import (
     Bounds,
     caution,
@@ -60,6 +61,9 @@ from tasks.core.units import Unit, scored_rewards, scored_rows, units_of
 MOST_ROLLOUTS = 1_000_000
 """Rollouts beyond which the file does not list them one by one."""
 _MOSTLY = 0.9
+_SEED = "seed"
+_ID_WORDS = frozenset({"id", "idx", "index", "uid"})
+"""Last words of names of columns that name something."""
 _STATES: Mapping[int, RolloutState] = {
     RolloutStatus.SCORED: "scored",
     RolloutStatus.UNSCORED: "unscored",
@@ -93,7 +97,7 @@ class Derivation:
         options: ProfileOptions,
         answers: Sequence[int] | None = None,
     ) -> None:
-        self.table = table
+        self.table = table = as_read(table, options)
         self.options = options
         self.answers = answers
         self.units = units_of(table, options)
@@ -152,6 +156,7 @@ def _reading(options: ProfileOptions) -> Reading:
         pass_tolerance=PASS_TOLERANCE,
         signal_tolerance=options.signal_tolerance,
         answer_field=options.answer_field,
+        leave_out_empty=options.leave_out_empty,
     )
 
 
@@ -422,18 +427,24 @@ def _metrics(table: RolloutTable, units: Sequence[Unit]) -> tuple[Metric, ...]:
                 std=std(values, mean),
                 min=min(values),
                 max=max(values),
-                is_identifier=_is_identifier(column, units, values),
+                is_identifier=_is_identifier(name, column, units, values),
             )
         )
     return tuple(sorted(found, key=lambda metric: metric.is_identifier))
 
 
 def _is_identifier(
-    column: Sequence[float], units: Sequence[Unit], values: Sequence[float]
+    name: str, column: Sequence[float], units: Sequence[Unit], values: Sequence[float]
 ) -> bool:
-    """Say whether a column names its task: whole, one value in each task, its own."""
+    """Say whether a column names its task: whole, one value in each task, its own.
+
+    Where the name says that it is one, a few tasks are enough.
+    """
     if not all(map(float.is_integer, values)):
         return False
+    last = name.lower().rpartition("_")[2]
+    if last == _SEED:
+        return True
     by_task: dict[int, set[float]] = {}
     repeated = False
     for unit in units:
@@ -443,6 +454,8 @@ def _is_identifier(
         repeated = repeated or len(own) > 1
         if len(known) > 1:
             return False
+    if last in _ID_WORDS:
+        return True
     told = [value for known in by_task.values() for value in known]
     enough = len(told) > TELLING and repeated
     return enough and len(set(told)) >= _MOSTLY * len(told)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tasks.core.figures import figure
 from tasks.core.insights import Insights, Length, Passing, RewardEstimate, Signal
 
 _TRIES = (2, 4, 8, 16, 32, 64)
@@ -24,19 +25,17 @@ def in_words(insights: Insights) -> list[tuple[str, str]]:
 def mean_in_words(reward: RewardEstimate) -> str:
     """Return a mean with how sure it is, or with why that is not known."""
     tasks = _count(reward.num_tasks, "task")
-    said = f"{reward.macro_mean:.3f} (n={tasks})"
+    said = f"{figure(reward.macro_mean)} (n={tasks})"
     if reward.interval is not None:
         low, high = reward.interval.low, reward.interval.high
-        said += f", 95 % interval {low:.3f} to {high:.3f}"
+        said += f", 95 % interval {figure(low)} to {figure(high)}"
     if reward.caution:
         said += f"; {reward.caution}"
     if reward.rerun_standard_error:
-        said += (
-            f"; the same tasks run again would give ± {reward.rerun_standard_error:.3f}"
-        )
+        said += f"; the same tasks run again would give ± {figure(reward.rerun_standard_error)}"
     if reward.mean_failures_as_zero not in {None, reward.macro_mean}:
         said += (
-            f"; {reward.mean_failures_as_zero:.3f} with failures as 0"
+            f"; {figure(reward.mean_failures_as_zero)} with failures as 0"
             f" (n={_count(reward.num_tasks_failures_as_zero, 'task')})"
         )
     return said

@@ -51,6 +51,9 @@ class Reading(Frozen):
     signal_tolerance: float
     """Rewards that differ by no more than this are the same."""
 
+    leave_out_empty: bool = False
+    """Whether records without an answer are counted as masked and decide nothing."""
+
     confidence: float = 0.95
     """Confidence of every interval, and of the one-sided bounds."""
 

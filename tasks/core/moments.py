@@ -34,32 +34,34 @@ def pairwise_sum(values: Sequence[float]) -> float:
     The sum of nothing is 0.0, and so is the sum of negative zeros: every reduction
     of NumPy's adds its pairwise sum to 0.0.
     """
-    return 0.0 + _pairwise(values) if values else 0.0
+    return 0.0 + _pairwise(values, 0, len(values)) if values else 0.0
 
 
-def _pairwise(values: Sequence[float]) -> float:
-    count = len(values)
+def _pairwise(values: Sequence[float], start: int, count: int) -> float:
     if count < LANES:
-        return _add_up(values)
+        return _add_up(values[start : start + count])
     if count <= _BLOCK:
-        return _eight_lanes(values, count)
+        return _eight_lanes(values, start, start + count)
     half = count // 2
     half -= half % LANES
-    return _pairwise(values[:half]) + _pairwise(values[half:])
+    left = _pairwise(values, start, half)
+    return left + _pairwise(values, start + half, count - half)
 
 
-def _eight_lanes(values: Sequence[float], count: int) -> float:
-    whole = count - count % LANES
+def _eight_lanes(values: Sequence[float], start: int, stop: int) -> float:
+    whole = stop - (stop - start) % LANES
     lanes: Iterable[float]
-    if count < _FEW:
-        lanes = values[:LANES]
-        for base in range(LANES, whole, LANES):
+    if stop - start < _FEW:
+        lanes = values[start : start + LANES]
+        for base in range(start + LANES, whole, LANES):
             lanes = map(add, lanes, values[base : base + LANES])
     else:
-        lanes = [_add_up(values[lane:whole:LANES]) for lane in range(LANES)]
+        lanes = [
+            _add_up(values[lane:whole:LANES]) for lane in range(start, start + LANES)
+        ]
     a, b, c, d, e, f, g, h = lanes
     total = ((a + b) + (c + d)) + ((e + f) + (g + h))
-    for value in values[whole:]:
+    for value in values[whole:stop]:
         total += value
     return total
 

@@ -428,6 +428,10 @@ class ProfileOptions(Frozen):
     signal_tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
     """Rewards of a task that differ by no more than this are the same: no signal."""
 
+    leave_out_empty: bool = False
+    """Leave records without an answer, neither text nor a call of a tool, out of what
+    the rewards say, as masked ones are. Gym's own files count them all the same."""
+
     answer_field: Name | None = None
     """Field of the records that holds the extracted answer, such as extracted_answer:
     by it, the answer that most rollouts of a task give is looked at (majority)."""

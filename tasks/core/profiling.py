@@ -5,21 +5,21 @@ order (task, then rollout), so the order of lines never changes a result. A miss
 value is `None` and is never counted; what Gym leaves out of a row is left out here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Any
 
 import msgspec
 
 from tasks.core import wire
-from tasks.core.columns import Columns, Rows, columns_of, describe
+from tasks.core.columns import Columns, Rows, columns_of
 from tasks.core.completeness import Completion, Matching, completion_of, match
 from tasks.core.describing import describe_groups
 from tasks.core.key_order import in_key_order, task_spans
 from tasks.core.number_column import gathered
 from tasks.core.plan_columns import PlanColumns, Runner
 from tasks.core.record_columns import Index, RecordColumns
-from tasks.core.repeats import across_repeats, repeat_entries
+from tasks.core.repeats import across_repeats, label_entries
 from tasks.core.rollout_infos import RolloutInfos
 
 _CHUNK_ROWS = 2_048
@@ -89,8 +89,20 @@ def profile_matched(
     """Profile records, in key order, that were matched to the plan."""
     measured = _measured(plan, records, matching)
     by_label = _rows_by_label(measured)
-    repeats = repeat_entries(records, by_label, measured.columns)
-    agents = _agent_entries(by_label, repeats, measured.columns)
+    found = {
+        label: label_entries(label, records, rows, measured.columns)
+        for label, rows in by_label.items()
+    }
+    repeats = [entry for entries in found.values() for entry in entries.repeats]
+    across = across_repeats(repeats)
+    agents: list[dict[str, Any]] = [
+        {
+            **entries.agent,
+            wire.AGENT_REF: {"name": label},
+            **across.get(label, {}),
+        }
+        for label, entries in found.items()
+    ]
     _append_coverage(agents, measured)
     return Profile(
         _task_profiles(measured),
@@ -256,22 +268,6 @@ def _tail(group: _Group, infos: list[dict[str, Any]]) -> dict[str, Any]:
         "reward_profile_completion_pct": 100.0 * count / group.expected,
         "rollout_infos": infos,
     }
-
-
-def _agent_entries(
-    by_label: Mapping[str, Rows],
-    repeats: Sequence[Mapping[str, Any]],
-    columns: Columns,
-) -> list[dict[str, Any]]:
-    across = across_repeats(repeats)
-    return [
-        {
-            **describe(columns, rows),
-            wire.AGENT_REF: {"name": label},
-            **across.get(label, {}),
-        }
-        for label, rows in by_label.items()
-    ]
 
 
 def _append_coverage(agents: list[dict[str, Any]], measured: _Measured) -> None:

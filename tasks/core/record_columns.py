@@ -16,6 +16,7 @@ from tasks.core.number_column import OTHER, NumberColumn, gathered
 
 _MOST_KNOWN_SHAPES = 4_096
 _TRIED_LAYOUTS = 8
+_NUMBERS = frozenset({int, float, bool})
 _NO_METRICS = frozenset({wire.RESPONSE, wire.MASK_SAMPLE})
 
 
@@ -192,19 +193,23 @@ class RecordColumns(msgspec.Struct):
             for name, values in zip(usage_names, columns, strict=True):
                 _column(self.usage, name).extend(start, values)
         found.pop(wire.RESPONSE, None)
-        self._extend_own(start, found)
+        self._extend_own(start, found, usage_names)
 
-    def _extend_own(self, start: int, found: Mapping[str, Sequence[Any]]) -> None:
+    def _extend_own(
+        self, start: int, found: Mapping[str, Sequence[Any]], usage: Sequence[str]
+    ) -> None:
         for name, values in found.items():
             if name.startswith("_"):
                 continue
             if name == wire.REWARD:
                 self._note_rewards(start, values)
-            elif name not in self.own and not _has_numbers(values):
-                continue
+            elif not (name in self.own or name in usage or _has_numbers(values)):
+                continue  # no number so far, and it gives none its place
             _column(self.own, name).extend(start, values)
 
     def _note_rewards(self, start: int, values: Sequence[Any]) -> None:
+        if _NUMBERS.issuperset(map(type, values)):
+            return
         for row, value in enumerate(values, start):
             if not isinstance(value, int | float):
                 self.raw_rewards[row] = value
@@ -331,4 +336,4 @@ def _column(columns: dict[str, NumberColumn], name: str) -> NumberColumn:
 
 
 def _has_numbers(values: Iterable[Any]) -> bool:
-    return not {int, float, bool}.isdisjoint(map(type, values))
+    return not _NUMBERS.isdisjoint(map(type, values))

@@ -7,10 +7,16 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks.core import moments, wire
-from tasks.core.columns import Columns, Rows
+from tasks.core.columns import (
+    Columns,
+    Rows,
+    describe_column,
+    present_values,
+    stat_major,
+)
 from tasks.core.errors import RecordError
 from tasks.core.key_order import task_spans
 from tasks.core.number_column import Number, gathered
@@ -38,30 +44,26 @@ _STATISTIC_SUFFIXES = (
 )  # fmt: skip
 
 
-def repeat_entries(
-    records: RecordColumns, by_label: Mapping[str, Rows], columns: Columns
-) -> list[dict[str, Any]]:
-    """Describe each repeat of each label over its tasks.
+class LabelEntries(NamedTuple):
+    """What the records of one label come to."""
 
-    `by_label[label]` names the label's records, in key order. Returns one entry per
-    label and rollout index, both ascending.
+    agent: dict[str, Number]
+    """Their statistics, stat-major."""
+    repeats: list[dict[str, Any]]
+    """The same of each repeat; none where there is only one."""
+
+
+def label_entries(
+    label: str, records: RecordColumns, rows: Rows, columns: Columns
+) -> LabelEntries:
+    """Describe a label's records, in key order, as a whole and by repeat.
 
     Raises:
         RecordError: a rollout index is text that is no number.
     """
-    return [
-        entry
-        for label, rows in by_label.items()
-        for entry in _entries_of_label(label, records, rows, columns)
-    ]
-
-
-def _entries_of_label(
-    label: str, records: RecordColumns, rows: Rows, columns: Columns
-) -> list[dict[str, Any]]:
     by_index = _by_rollout_index(gathered(records.rollout, rows))
     if len(by_index) < 2:  # noqa: PLR2004 - one repeat compares with nothing
-        return []
+        by_index = []
     total = sum(1 for _ in task_spans(gathered(records.task, rows)))
     # A key is there once: the members of a repeat are of as many tasks.
     entries: list[dict[str, Any]] = [
@@ -73,12 +75,24 @@ def _entries_of_label(
         }
         for index, members in by_index
     ]
+    described = {}
     for metric in sorted(columns.metrics, key=attrgetter("name")):
         values = metric.floats_at(rows)
+        ranked: list[Number] = []
         for entry, (_, members) in zip(entries, by_index, strict=True):
-            chosen = [value for value in gathered(values, members) if value is not None]
-            entry.update(_describe_repeat(metric.name, chosen, whole=metric.whole))
-    return entries
+            chosen = present_values(gathered(values, members))
+            in_order = sorted(chosen)
+            ranked += in_order
+            entry.update(
+                _describe_repeat(metric.name, chosen, in_order, whole=metric.whole)
+            )
+        described[metric.name] = describe_column(
+            values,
+            whole=metric.whole,
+            every_int=columns.every_int,
+            ranked=sorted(ranked),  # quick, since it is a few parts in order
+        )
+    return LabelEntries(stat_major(columns, described), entries)
 
 
 def _by_rollout_index(rollouts: Sequence[Index]) -> list[tuple[Index, Sequence[int]]]:
@@ -109,12 +123,11 @@ def _as_number(index: int | str) -> int:
 
 
 def _describe_repeat(
-    name: str, values: Sequence[Number], *, whole: bool
+    name: str, values: Sequence[Number], ordered: Sequence[Number], *, whole: bool
 ) -> dict[str, float]:
     if not values:
         return {}
     average, deviation, error = _mean_std_error(values, whole=whole)
-    ordered = sorted(values)
     described = {
         f"mean/{name}": average,
         f"median/{name}": moments.median(ordered),

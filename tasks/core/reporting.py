@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tasks.core.figures import figure
 from tasks.core.progress import Progress, RunningMean
 
 if TYPE_CHECKING:  # models take longer to import than a small profile takes
@@ -27,7 +28,7 @@ COLUMNS = (
 )  # fmt: skip
 LEGEND = (
     "mean reward: mean over the scored tasks ± its standard error; never, some, always:"
-    " tasks by how many of their rollouts pass"
+    " tasks of two rollouts or more by how many of them pass"
 )
 
 
@@ -68,7 +69,17 @@ def headline(summary: "RunSummary | RunCounts") -> str:
         return said
     count = summary.num_scored_tasks
     tasks = f"{count} task" + "s" * (count != 1)
-    return f"{said}; mean reward {summary.mean_reward:.3f} (n={tasks})"
+    return f"{said}; mean reward {figure(summary.mean_reward)} (n={tasks})"
+
+
+def _uncounted(agent: "AgentSummary | AgentCounts") -> list[str]:
+    parts = []
+    if agent.masked:
+        parts.append(f"{agent.masked} masked")
+    if agent.unscored:
+        kinds = _by_kind(agent.unscored_reasons)
+        parts.append(f"{agent.unscored} without a usable reward{kinds}")
+    return parts
 
 
 def _by_kind(kinds: Mapping[str, int]) -> str:
@@ -90,8 +101,8 @@ def mean_with_error(agent: "AgentSummary | AgentCounts") -> str:
     if agent.mean_reward is None:
         return "unknown"
     if not agent.standard_error:
-        return f"{agent.mean_reward:.3f}"
-    return f"{agent.mean_reward:.3f} ± {agent.standard_error:.3f}"
+        return figure(agent.mean_reward)
+    return f"{figure(agent.mean_reward)} ± {figure(agent.standard_error)}"
 
 
 def agent_cells(agent: "AgentSummary | AgentCounts") -> tuple[str, ...]:
@@ -158,9 +169,9 @@ def running_mean(rewards: RunningMean) -> str | None:
     """Return a mean with its error and its n; None when there is none yet."""
     if rewards.mean is None:
         return None
-    said = f"mean reward {rewards.mean:.3f}"
+    said = f"mean reward {figure(rewards.mean)}"
     if rewards.standard_error:
-        said += f" ± {rewards.standard_error:.3f}"
+        said += f" ± {figure(rewards.standard_error)}"
     return f"{said} (n={rewards.count})"
 
 
@@ -184,6 +195,12 @@ def findings(summary: "RunSummary | RunCounts") -> list[str]:
         f"{agent.agent}: {agent.collected} of {agent.planned} rollouts collected"
         for agent in summary.agents
         if agent.collected < agent.planned
+    ]
+    found += [
+        f"{agent.agent}: {agent.scored} of {agent.collected} records count:"
+        f" {', '.join(_uncounted(agent))}"
+        for agent in summary.agents
+        if agent.scored < agent.collected
     ]
     if summary.stopped:
         found.insert(0, f"the collection ended early: {summary.stopped}")

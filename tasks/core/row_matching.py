@@ -5,7 +5,7 @@ looked up by everything it holds first, then by what no plan changes. Rows that 
 same to that point are told apart by their order, as planning numbered them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -33,16 +33,21 @@ class Contents:
 
 
 def contents_of(
-    row: Mapping[str, Any], encode: Encode, *, has_input: bool = True
+    row: Mapping[str, Any],
+    encode: Encode,
+    *,
+    has_input: bool = True,
+    notes: Collection[str] = (),
 ) -> Contents:
     """Return the digests of a task row or a planned row.
 
     `has_input` says that the source rows bring their input; else a template made it,
-    and it is no part of what the row says.
+    and it is no part of what the row says. `notes` are columns that were written about
+    the task, such as a pass rate: they tell rows apart that say the same, and no more.
     """
     own = {n: v for n, v in row.items() if not n.startswith(wire.NG_PREFIX)}
     whole = {n: v for n, v in own.items() if n != wire.SKILLS_REF}
-    fixed = {n: v for n, v in own.items() if n not in _CHANGED}
+    fixed = {n: v for n, v in own.items() if n not in _CHANGED and n not in notes}
     params = row.get(wire.PARAMS)
     if has_input and isinstance(params, Mapping):
         fixed[wire.PARAMS] = params.get(wire.INPUT)

@@ -5,7 +5,6 @@ above 0.3 (`statistics.md` D4). Rollouts that are masked, failed or without a re
 decide nothing.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,9 +16,11 @@ from tasks.core.errors import ConfigError
 from tasks.core.lengths import pearson
 from tasks.core.options import Frozen, Name
 from tasks.core.uncertainty import mean_of
-from tasks.core.wire import NG_PREFIX
+from tasks.core.wire import AGENT_REF, NG_PREFIX, PARAMS, TASK_ID, TASK_INPUT
 
 Order = Literal["input", "hard-first", "easy-first", "informative-first"]
+_OF_A_TASK = frozenset({AGENT_REF, PARAMS, TASK_ID, TASK_INPUT})
+_OLD = "pass_rate"
 Verdict = Literal["kept", "rejected", "undetermined"]
 VERDICTS: tuple[Verdict, ...] = ("kept", "rejected", "undetermined")
 
@@ -90,6 +91,10 @@ class SelectOptions(Frozen):
     signal_tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
     """Rewards of a task that differ by no more than this are the same."""
 
+    leave_out_empty: bool = False
+    """Let records without an answer, neither text nor a call of a tool, decide nothing,
+    as masked ones do."""
+
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         low, high = self.band.low, self.band.high
@@ -99,6 +104,8 @@ class SelectOptions(Frozen):
             )
         if self.annotate is not None and self.annotate.startswith(NG_PREFIX):
             raise ValueError(f"annotate: {NG_PREFIX}… names are Gym's own")
+        if self.annotate in _OF_A_TASK:
+            raise ValueError(f"annotate: {self.annotate} is a part of the task itself")
         return self
 
     def require_rule(self) -> None:
@@ -112,6 +119,16 @@ class SelectOptions(Frozen):
                 "nothing says what to keep: give --min-pass-rate, --max-pass-rate,"
                 " --open-ends (what passes sometimes) or --drop-zero-signal"
             )
+
+    @property
+    def old_column(self) -> str:
+        """Column of the earlier pass rate."""
+        return self.old_pass_rate or self.annotate or _OLD
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Columns that are no part of a task: the rates, the old one and the new."""
+        return frozenset({self.old_column, self.annotate or _OLD})
 
     @property
     def has_band(self) -> bool:
@@ -252,10 +269,13 @@ def compare_rates(
 
 
 def earlier_rate(value: object) -> float | None:
-    """Return a row's earlier rate, where it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """Return an earlier rate, a number in 0..1 or text such as "3/8"; else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        return float(Fraction(str(rate_text(value))))
+    except ValueError:
+        return None
 
 
 class SelectionSummary(Frozen):

@@ -13,6 +13,8 @@ import msgspec
 from tasks.core.counts import PASS_TOLERANCE, AgentCounts, RunCounts
 from tasks.core.rollout_table import RolloutStatus, RolloutTable
 
+_TELLING = 2
+"""Scored rollouts below which a task is undetermined."""
 NO_FAILURE_CLASS = "(no class)"
 
 
@@ -68,6 +70,9 @@ def _count(
     if not rewards:
         return
     tally.means.append(mean_of(rewards))
+    if len(rewards) < _TELLING:
+        tally.passes["undetermined"] += 1
+        return
     rate = pass_rate(rewards, threshold)
     tally.passes["never" if rate == 0 else "always" if rate == 1 else "some"] += 1
 
@@ -92,6 +97,7 @@ def _agent_counts(name: str, tally: _Tally) -> AgentCounts:
         never_pass=tally.passes["never"],
         sometimes_pass=tally.passes["some"],
         always_pass=tally.passes["always"],
+        undetermined=tally.passes["undetermined"],
     )
 
 

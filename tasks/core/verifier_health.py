@@ -133,5 +133,8 @@ def _of_metrics(metrics: Sequence[Metric]) -> Iterator[Finding]:
             agent=None,
             sentence=f"{', '.join(names)} {verb} nothing; means of it say nothing",
             evidence={"columns": ", ".join(names)},
-            remedy="leave it out when you read the metrics; here it stands last",
+            remedy=(
+                f"leave {'it' if is_one else 'them'} out when you read the metrics;"
+                f" here {'it stands' if is_one else 'they stand'} last"
+            ),
         )

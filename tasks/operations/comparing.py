@@ -1,13 +1,20 @@
 """Compare: two outputs of the same tasks, paired by what the tasks say."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
 from tasks.adapters.extracts import read_labels
-from tasks.adapters.jsonl import located, parse_object, read_lines, replace_bytes
+from tasks.adapters.jsonl import (
+    located,
+    open_to_read,
+    parse_object,
+    read_lines,
+    replace_bytes,
+)
 from tasks.adapters.run_directory import RunFiles
 from tasks.core import wire
 from tasks.core.comparison import (
@@ -30,6 +37,8 @@ from tasks.core.units import Unit, units_of
 from tasks.operations.policy_model import known_model
 from tasks.operations.rollout_columns import read_rollout_table
 
+_BEGINNING = 256
+"""Bytes of a comparison in which its first two members stand."""
 _NOT_RUN = "not in the other run"
 _NOT_SCORED = "no scored rollout in the other run"
 _NOT_SCORED_HERE = "no scored rollout"
@@ -47,6 +56,14 @@ class _Run:
     labels: dict[object, str] = field(default_factory=dict)
 
 
+class _Plan(NamedTuple):
+    """What the tasks of one output say."""
+
+    contents: dict[int | str, Contents]
+    columns: frozenset[str]
+    """Names of all that rows hold."""
+
+
 def compare_outputs(
     baseline: RunFiles, candidate: RunFiles, options: CompareOptions
 ) -> Comparison:
@@ -56,7 +73,9 @@ def compare_outputs(
         ConfigError: a file cannot be read, or the runs have no scored task in common.
         RecordError: a line cannot be read; names file and line.
     """
-    before, after = _read_run(baseline, options), _read_run(candidate, options)
+    plans, added = _plans(baseline.materialized_inputs, candidate.materialized_inputs)
+    before = _read_run(baseline, plans[0], options)
+    after = _read_run(candidate, plans[1], options)
     paired = pair_tasks(before.tasks, after.tasks)
     pairs = list(_scored(before, after, paired.pairs))
     if not pairs:
@@ -80,8 +99,22 @@ def compare_outputs(
         flips=flips_of(pairs),
         only_baseline=tuple(_alone(before, after, paired.pairs)),
         only_candidate=tuple(_alone(after, before, [(b, a) for a, b in paired.pairs])),
-        warnings=tuple(_warnings(paired.num_changed)),
+        warnings=tuple(_warnings(paired.num_changed, added)),
     )
+
+
+def refuse_target(path: Path) -> None:
+    """Refuse to write a comparison over anything but an earlier one.
+
+    Raises:
+        ConfigError: the file is another's, such as the records that are compared.
+    """
+    if not path.exists():
+        return
+    with open_to_read(path) as file:
+        beginning = file.read(_BEGINNING)
+    if b'"schema_version"' not in beginning or b'"baseline"' not in beginning:
+        raise ConfigError(f"{path} exists and is no comparison; give another --json")
 
 
 def write_comparison(path: Path, comparison: Comparison) -> None:
@@ -93,31 +126,46 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
     replace_bytes(path, content)
 
 
-def _read_run(files: RunFiles, options: CompareOptions) -> _Run:
+def _plans(*paths: Path) -> tuple[list[_Plan], list[str]]:
+    """Read two plans; what only one's rows hold, such as a note, is no part of a task.
+
+    Returns them and the columns that were left out.
+    """
+    plans = [_read_plan(path) for path in paths]
+    before, after = (plan.columns for plan in plans)
+    added = sorted(before ^ after) if before and after else []
+    if added:
+        plans = [_read_plan(path, added) for path in paths]
+    return plans, added
+
+
+def _read_run(files: RunFiles, plan: _Plan, options: CompareOptions) -> _Run:
     table = read_rollout_table(files)
-    contents = _contents(files.materialized_inputs)
     run = _Run(files, labels=dict(read_labels(files.materialized_inputs)))
     reading = ProfileOptions(pass_threshold=options.pass_threshold)
     for place, unit in enumerate(units_of(table, reading)):
         index = table.tasks[unit.task]
         agent = table.agents[unit.agent]
-        run.tasks.append(RunTask(place, agent, contents[index]))
+        run.tasks.append(RunTask(place, agent, plan.contents[index]))
         run.indices.append(index)
         run.sides.append(_side(unit, index, options))
     return run
 
 
-def _contents(plan: Path) -> dict[int | str, Contents]:
+def _read_plan(path: Path, left_out: Collection[str] = ()) -> _Plan:
     contents: dict[int | str, Contents] = {}
-    for line in read_lines(plan):
-        with located(plan, line.number):
+    columns: set[str] = set()
+    for line in read_lines(path):
+        with located(path, line.number):
             row = parse_object(line.text)
             index = given_index(row)
         if index is not None and index not in contents:
             # Which agent runs it is a key of its own.
-            row.pop(wire.AGENT_REF, None)
+            for name in (wire.AGENT_REF, wire.SKILLS_REF, *left_out):
+                row.pop(name, None)
+            columns |= {name for name in row if not name.startswith(wire.NG_PREFIX)}
             contents[index] = contents_of(row, _encode)
-    return contents
+    return _Plan(contents, frozenset(columns))
 
 
 def _encode(value: object) -> bytes:
@@ -174,7 +222,10 @@ def _alone(
         )
 
 
-def _warnings(num_changed: int) -> Iterator[str]:
+def _warnings(num_changed: int, added: Iterable[str]) -> Iterator[str]:
+    names = ", ".join(added)
+    if names:
+        yield f"tasks were matched without what only one run's rows hold: {names}"
     if num_changed:
         yield (
             f"{num_changed} paired tasks were run with other settings"

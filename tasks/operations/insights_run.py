@@ -68,17 +68,27 @@ def add_insights(
         RecordError: a line is none of the run's; names file and line.
     """
     head = write_insights(files, options, inputs=inputs, rollouts=rollouts)
-    told: dict[str, object] = {
+    told = {
         "findings": (*head.findings, *summary.findings),
         "files": (*summary.files, str(files.insights)),
+        "warnings": (*summary.warnings, *_warnings(head, options)),
     }
+    return summary.model_copy(update=told)
+
+
+def _warnings(head: Insights, options: ProfileOptions) -> Iterator[str]:
+    if options.leave_out_empty:
+        length = head.run.length
+        yield (
+            f"{length.num_empty} of {length.num_empty_known} records hold no answer and"
+            " are left out of what the rewards say; the table of agents and Gym's files"
+            " count them"
+        )
     if options.answer_field and head.run.passing.majority is None:
-        warning = (
+        yield (
             f"no scored record has a field {options.answer_field!r}: there is no"
             " majority of answers"
         )
-        told["warnings"] = (*summary.warnings, warning)
-    return summary.model_copy(update=told)
 
 
 def _labelled(derivation: Derivation, plan: Path) -> Iterator[TaskInsight]:

@@ -124,7 +124,10 @@ def files_of(options: PlanOptions) -> list[Path]:
     prompts = [] if options.prompt_config is None else [Path(options.prompt_config)]
     if options.skills is None:
         return prompts
-    return [*prompts, *sorted(p for p in Path(options.skills).rglob("*") if p.is_file())]
+    return [
+        *prompts,
+        *sorted(p for p in Path(options.skills).rglob("*") if p.is_file()),
+    ]
 
 
 def _take_row(planner: Planner, path: Path, line: Line) -> bool:

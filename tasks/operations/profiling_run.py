@@ -25,7 +25,7 @@ from tasks.adapters.jsonl import (
 )
 from tasks.adapters.plan_scan import scan_plan
 from tasks.adapters.record_scan import ScanOptions
-from tasks.adapters.rollout_metrics import RunRows, write_rollout_metrics
+from tasks.adapters.rollout_metrics import Copies, RunRows, write_rollout_metrics
 from tasks.adapters.run_directory import RunFiles, output_of, record_files
 from tasks.adapters.source_marks import glimpse, name_from
 from tasks.core import wire
@@ -76,8 +76,8 @@ class Reading(msgspec.Struct, frozen=True):
     matching: Matching
     table: RolloutTable
     failures: dict[RolloutKey, Failures]
-    copies: list[str]
-    """Where records stand whose rollout has an earlier one."""
+    copies: Copies
+    """Records that were left out, since their rollout has an earlier one."""
     found: FoundRecords
     """How the records were come by."""
     stamps: list[list[int | str]]
@@ -163,8 +163,11 @@ def read_run(sources: Sources, request: ProfileRequest) -> Reading:
     records, second = ordered_with_seconds(found.records)
     if second and len(sources.rollouts) == 1:
         _refuse_second_record(sources, records, second[0])
-    copies = [_place(sources, records, row) for row in second]
+    copies = found.copies
     if second:
+        new = [(records.file[row], records.line[row]) for row in second]
+        places = heapq.nsmallest(_SHOWN_LINES, [*copies.places, *new])
+        copies = Copies(copies.number + len(second), places)
         records = records.without(second)
     matching = _matched(sources, plan, records, request.allow_partial)
     failures = _failures(sources)
@@ -258,7 +261,13 @@ def write_columns(sources: Sources, reading: Reading) -> None:
     stored = reading.found.stored
     if stored is not None and stored.stamps == reading.stamps:
         return
-    rows = RunRows(reading.plan, reading.records, reading.matching, reading.table)
+    rows = RunRows(
+        reading.plan,
+        reading.records,
+        reading.matching,
+        reading.table,
+        reading.copies,
+    )
     marks = marks_of(path, sources.rollouts, reading.found)
     write_rollout_metrics(path, rows, marks, reading.stamps)
 
@@ -294,10 +303,11 @@ def counted(sources: Sources, reading: Reading, pass_threshold: float) -> RunCou
         files.rollout_metrics,
     ]
     warnings = [*_unscored_lines(sources, records, reasons)]
-    if reading.copies:
+    if reading.copies.number:
+        places = [f"{sources.rollouts[f]}:{line}" for f, line in reading.copies.places]
         warnings.append(
-            f"{len(reading.copies)} records of rollouts that have an earlier one were"
-            f" left out: {_listed(reading.copies)}"
+            f"{reading.copies.number} records of rollouts that have an earlier one were"
+            f" left out: {_listed(places, reading.copies.number)}"
         )
     if reading.found.note:
         warnings.append(reading.found.note)
@@ -337,10 +347,9 @@ def _unscored_lines(
         yield f"reward {reason}: {count} not scored: {_listed(named, count)}"
 
 
-def _listed(places: list[str], count: int | None = None) -> str:
-    shown = places[:_SHOWN_LINES]
-    more = (len(places) if count is None else count) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+def _listed(places: list[str], count: int) -> str:
+    more = count - len(places)
+    return ", ".join(places) + (f" and {more} more" if more else "")
 
 
 def _task_lines(profile: Profile, inputs: Path) -> Iterator[dict[str, Any]]:

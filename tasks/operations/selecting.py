@@ -5,7 +5,7 @@ the bytes that it had.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import blake2b
@@ -50,10 +50,10 @@ from tasks.core.selection import (
     mean_rate,
     ordered,
 )
+from tasks.core.table_reading import as_read
 from tasks.core.units import units_of
 from tasks.operations.rollout_columns import read_rollout_table
 
-_OLD = "pass_rate"
 CountsByTask = Mapping[TaskIndex, Mapping[str, Counts]]
 """What decides about each task, by the agent that ran it."""
 
@@ -105,6 +105,10 @@ class _Source:
     """The distinct rows, in order of first appearance."""
     old: list[float | None] = field(default_factory=list)
     """The earlier pass rate that each row holds."""
+    num_odd: int = 0
+    """Rows that hold something else there."""
+    ending: bytes = b"\n"
+    """What ends the source's last line, where that has no end of its own."""
     num_stamped: int = 0
     """Rows that hold stamps of Gym's, which are left out of what is written."""
 
@@ -130,8 +134,8 @@ def select_rows(
     options.require_rule()
     plan = inputs or files.materialized_inputs
     _refuse_targets(targets, [source, files.rollouts, plan])
-    read = _read_source(source, options.old_pass_rate or options.annotate or _OLD)
-    tasks = _matched(read, plan)
+    read = _read_source(source, options)
+    tasks = _matched(read, plan, options.notes)
     counts = _chosen(_counts(files, plan, options), options)
     of_row = [counts.get(tasks[which]) for which in read.distinct]
     judged = [_judged(tasks[w], counts, options) for w in read.distinct]
@@ -164,8 +168,9 @@ def _refuse_targets(targets: Targets, sources: Sequence[Path]) -> None:
             raise ConfigError(f"{folder} holds other files; give an empty folder")
 
 
-def _read_source(path: Path, old: str) -> _Source:
+def _read_source(path: Path, options: SelectOptions) -> _Source:
     source = _Source(path)
+    old, notes = options.old_column, options.notes
     known: dict[bytes, int] = {}
     for line in read_lines(path):
         with located(path, line.number):
@@ -174,15 +179,18 @@ def _read_source(path: Path, old: str) -> _Source:
         digest = blake2b(line.text, digest_size=16).digest()
         if digest not in known:
             known[digest] = len(source.rows)
-            contents = contents_of(row, _encode, has_input=_has_input(row))
+            contents = contents_of(row, _encode, has_input=_has_input(row), notes=notes)
             source.rows.append(SourceRow(line.number, contents, given))
         source.places.append(line.place)
         source.numbers.append(line.number)
         source.distinct.append(known[digest])
         source.old.append(earlier_rate(row.get(old)))
+        source.num_odd += row.get(old) is not None and source.old[-1] is None
         source.num_stamped += any(map(_is_stamp, row))
     if not source.rows:
         raise ConfigError(f"{path} holds no task rows")
+    with open_to_read(path) as file:
+        source.ending = b"\r\n" if file.readline().endswith(b"\r\n") else b"\n"
     return source
 
 
@@ -199,7 +207,9 @@ def _has_input(row: Mapping[str, Any]) -> bool:
     return isinstance(params, Mapping) and bool(params.get(wire.INPUT))
 
 
-def _matched(source: _Source, plan: Path) -> list[TaskIndex | None]:
+def _matched(
+    source: _Source, plan: Path, notes: Collection[str]
+) -> list[TaskIndex | None]:
     """Return the task of each distinct row."""
     with open_to_read(source.path) as file:
         file.seek(source.places[0])
@@ -210,7 +220,9 @@ def _matched(source: _Source, plan: Path) -> list[TaskIndex | None]:
             row = parse_object(line.text)
             index = given_index(row)
         if index is not None and index not in planned.indices:
-            contents = contents_of(row, _encode, has_input=_has_input(first))
+            contents = contents_of(
+                row, _encode, has_input=_has_input(first), notes=notes
+            )
             planned.add(index, contents)
     tasks = match_rows(source.rows, planned, str(source.path))
     if not any(task is not None for task in tasks):
@@ -226,7 +238,9 @@ def _counts(files: RunFiles, plan: Path, options: SelectOptions) -> CountsByTask
     reading = ProfileOptions(
         pass_threshold=options.pass_threshold,
         signal_tolerance=options.signal_tolerance,
+        leave_out_empty=options.leave_out_empty,
     )
+    table = as_read(table, reading)
     counts: dict[TaskIndex, dict[str, Counts]] = {}
     for unit in units_of(table, reading):
         by_agent = counts.setdefault(table.tasks[unit.task], {})
@@ -309,7 +323,7 @@ def _write(
 def _writer(lines: Iterable[bytes]) -> Callable[[IO[bytes]], None]:
     def write(file: IO[bytes]) -> None:
         for line in lines:
-            file.write(line + b"\n")
+            file.write(line)
 
     return write
 
@@ -323,7 +337,9 @@ def _lines(
 ) -> Iterator[bytes]:
     for place in places:
         file.seek(source.places[place])
-        text = file.readline().rstrip(b"\r\n")
+        line = file.readline()
+        text = line.rstrip(b"\r\n")
+        ending = line[len(text) :]
         if source.num_stamped:
             text = without_members(text, _is_stamp)
         if options.annotate is not None:
@@ -331,7 +347,7 @@ def _lines(
             value = orjson.dumps(None if rate is None else float(rate))
             with located(source.path, source.numbers[place]):
                 text = with_member(text, options.annotate, value)
-        yield text
+        yield text + (ending if ending.endswith(b"\n") else source.ending)
 
 
 def _summary(
@@ -353,7 +369,6 @@ def _summary(
         for rate, (verdict, _) in zip(rates, judged, strict=True)
         if verdict == "kept" and rate is not None
     ]
-    old = options.old_pass_rate or options.annotate or _OLD
     return SelectionSummary(
         num_rows=len(source.places),
         kept=totals["kept"],
@@ -363,7 +378,7 @@ def _summary(
         reasons=dict(Counter(reason for _, reason in judged if reason).most_common()),
         band=str(options.band),
         mean_pass_rate=mean_rate(kept),
-        old_rates=compare_rates(old, pairs, options.band),
+        old_rates=compare_rates(options.old_column, pairs, options.band),
         files=tuple(str(path) for path in targets.paths),
         warnings=tuple(_warnings(source, options)),
     )
@@ -374,6 +389,11 @@ def _warnings(source: _Source, options: SelectOptions) -> Iterator[str]:
         yield (
             f"{source.num_stamped} rows held stamps of an earlier plan"
             f" ({wire.NG_PREFIX}…), which were left out"
+        )
+    if source.num_odd:
+        yield (
+            f"{source.num_odd} rows hold no rate between 0 and 1 in"
+            f" {options.old_column!r}: they are not compared with the new one"
         )
     if options.old_pass_rate and not any(old is not None for old in source.old):
         yield f"no row has a number in {options.old_pass_rate!r}"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tasks.adapters.record_scan import Scan, ScanEnd, ScanOptions, read_records
 from tasks.adapters.rollout_metrics import (
+    Copies,
     StoredRecords,
     UnusableError,
     read_rollout_metrics,
@@ -39,6 +40,8 @@ class FoundRecords(NamedTuple):
     """Why the columns of an earlier profile were not used, where that is news."""
     stored: StoredRecords | None
     """The earlier profile's columns, where they hold all there is by now."""
+    copies: Copies
+    """Copies that the earlier profile left out."""
 
 
 def find_records(
@@ -58,20 +61,22 @@ def find_records(
         except UnusableError as error:
             note = f"{columns} was made anew: {error}"
         else:
-            return _extended(stored, rollouts, seen, options)
+            if stored is not None:
+                return _extended(stored, rollouts, seen, options)
     records, ends = read_records(rollouts, options)
-    return FoundRecords(records, ends, seen, note, None)
+    return FoundRecords(records, ends, seen, note, None, Copies())
 
 
 def _usable(
     columns: Path, rollouts: Sequence[Path], options: ScanOptions
-) -> StoredRecords:
+) -> StoredRecords | None:
+    """Return the stored records; None where they are sound, but not enough."""
     stored = read_rollout_metrics(columns)
+    if options.replies and not stored.has_replies:
+        return None
     names = [name_from(columns.parent, path) for path in rollouts]
     if [mark.name for mark in stored.sources] != names:
         raise UnusableError("it is of other files")
-    if options.replies and not stored.has_replies:
-        raise UnusableError("it holds nothing of what the replies say")
     for path, mark in zip(rollouts, stored.sources, strict=True):
         fault = changed_since(path, mark)
         if fault is not None:
@@ -97,7 +102,8 @@ def _extended(
     ]
     records.close()
     is_all = len(records) == count
-    return FoundRecords(records, ends, seen, None, stored if is_all else None)
+    unchanged = stored if is_all else None
+    return FoundRecords(records, ends, seen, None, unchanged, stored.copies)
 
 
 def marks_of(

@@ -66,8 +66,10 @@ def test_commands_on_files_import_neither_prefect_nor_http(
     )  # fmt: skip
 
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "tasks.core.models" in imported, done.stderr
+    assert "tasks.adapters.run_directory" in imported, done.stderr
     assert imported.isdisjoint({"prefect", "httpx", "aiohttp"})
+    if arguments[0] == "profile":  # starting would take longer than profiling
+        assert imported.isdisjoint({"pydantic", "cyclopts", "rich", "pyarrow"})
 
 
 def test_commands_on_files_answer_in_well_under_a_second(
@@ -177,21 +179,97 @@ def test_a_partial_profile_says_what_is_missing_and_ends_with_three(
     assert half.with_name("r_reward_profiling.jsonl").exists()
 
 
-def test_inspect_shows_files_completion_and_profiles_in_eighty_columns(
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--rollouts", "r.jsonl"],
+        ["--rollouts=r.jsonl", "--allow-partial"],
+        ["--rollouts", "r.jsonl", "--allow-partial", "--pass-threshold", "0.5"],
+        ["--rollouts", "r.jsonl", "--rollouts", "s.jsonl", "--allow-partial"],
+        ["--rollouts", ".", "--output", "t.jsonl", "--inputs",
+         "r_materialized_inputs.jsonl", "--allow-partial", "--rebuild"],
+        ["--rollouts", "missing.jsonl"],
+        ["--rollouts", "r_failures.jsonl", "--allow-partial"],
+    ],
+)  # fmt: skip
+def test_the_quick_way_to_profile_says_what_the_whole_command_line_says(
+    command: Run, half: Path, arguments: list[str]
+) -> None:
+    half.with_name("s.jsonl").write_bytes(half.read_bytes().splitlines()[0] + b"\n")
+    quick = command("profile", *arguments)
+    written = digests(half.parent)
+
+    # An option that only the whole command line knows.
+    whole = command("profile", *arguments, "--signal-tolerance", "1e-6")
+
+    assert (quick.returncode, quick.stdout, quick.stderr) == (
+        whole.returncode, whole.stdout, whole.stderr,
+    )  # fmt: skip
+    assert digests(half.parent) == written
+
+
+def test_several_files_are_profiled_as_one_and_copies_are_named(
     command: Run, half: Path
 ) -> None:
-    command("profile", "--inputs", "r_materialized_inputs.jsonl",
-            "--rollouts", half, "--allow-partial")  # fmt: skip
+    first, second, third = half.read_bytes().splitlines(keepends=True)
+    half.write_bytes(first)
+    half.with_name("s.jsonl").write_bytes(
+        second + first.replace(b'"reward":1.0', b'"reward":0.0') + third
+    )
 
+    done = command("profile", "--rollouts", half, "--rollouts", "s.jsonl",
+                   "--allow-partial")  # fmt: skip
+
+    assert done.returncode == 3
+    assert done.stdout.startswith("3 of 4 rollouts collected: 1 missing; mean reward 1")
+    assert (
+        "1 records of rollouts that have an earlier one were left out: s.jsonl:2\n"
+        in done.stdout
+    )
+    assert half.with_name("r_reward_profiling.jsonl").exists()
+
+
+@pytest.mark.parametrize("wrong", [["--rolouts", "x"], ["--pass-threshold", "half"]])
+def test_a_wrong_option_of_profile_is_explained(command: Run, wrong: list[str]) -> None:
+    done = command("profile", "--rollouts", "r.jsonl", *wrong)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert wrong[0] in done.stderr
+
+
+def test_inspect_shows_files_completion_and_tasks_in_eighty_columns(
+    command: Run, half: Path
+) -> None:
     done = command("inspect", half)
 
     assert (done.returncode, done.stderr) == (3, "")
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert "3 of 4 planned rollouts collected (75.0 %), 1 owed" in lines
-    assert [line.split()[:2] for line in lines if "capital" in line] == [["0", "2/2"]]
     assert ["r.jsonl", "3"] in [line.split()[:2] for line in lines]
-    assert "unknown" in lines[-1]  # one rollout has no spread
+    assert [line.split()[0] for line in lines if "capital" in line] == ["0"]
+    assert ["0.9", "to", "1", "████████████████████████████████████████", "2"] in [
+        line.split() for line in lines
+    ]
+
+
+def test_inspect_reads_what_gym_wrote_and_tells_machines(
+    command: Run, tmp_path: Path
+) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "partial"
+    for name in ("rollouts.jsonl", "rollouts_materialized_inputs.jsonl"):
+        (tmp_path / name).write_bytes((golden / name).read_bytes())
+
+    done = command("inspect", tmp_path, "--json")
+
+    found = orjson.loads(done.stdout)
+    assert done.returncode == 3
+    assert found["counts"]["collected"] == 4
+    assert sum(tenth["num_tasks"] for tenth in found["tenths"]) == 2
+    assert [named["task"]["task_index"] for named in found["most_solved"]] == [0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "rollouts.jsonl", "rollouts_materialized_inputs.jsonl",
+    ]  # fmt: skip
 
 
 def test_a_path_that_is_a_folder_is_refused(command: Run, tmp_path: Path) -> None:
@@ -201,11 +279,13 @@ def test_a_path_that_is_a_folder_is_refused(command: Run, tmp_path: Path) -> Non
         ["materialize", "--input", TASKS, "--output", "there"],
         ["run", "--demo", "--output", "there"],
         ["collect", "--head-url", "http://127.0.0.1:9", "--output", "there"],
-        ["inspect", "there"],
     ):
         done = command(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert "there is a folder; name a file in it, such as" in done.stderr
+    done = command("inspect", "there")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is a folder without an output; name a file, such as" in done.stderr
 
 
 def test_an_output_named_like_a_derived_file_is_refused(command: Run) -> None:

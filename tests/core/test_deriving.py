@@ -156,6 +156,35 @@ def test_empty_answers_are_separable() -> None:
     )
 
 
+def test_replies_that_say_nothing_are_whole_where_others_say_they_were_cut() -> None:
+    silent, cut = Rollout(1.0, truncated=UNKNOWN), Rollout(0.0, truncated=YES)
+    other = Rollout(1.0, truncated=UNKNOWN, agent="other")
+    table = table_of([[silent, cut, cut], [other]])
+
+    found = derive_insights(table, ProfileOptions())
+
+    agent, other_agent = (section.length for section in found.agents)
+    assert (agent.num_truncated, agent.num_truncation_known) == (2, 3)
+    assert (agent.finished.pass_rate, agent.finished.num_rollouts) == (1.0, 1)
+    assert other_agent.num_truncation_known == 0
+    assert list(table.truncated) == [UNKNOWN, YES, YES, UNKNOWN]
+
+
+def test_empty_answers_can_be_left_out() -> None:
+    rows = [Rollout(0.0, empty=YES)] * 6 + [Rollout(1.0), Rollout(0.0)] * 2
+
+    found = insights(rows, rows[:6], leave_out_empty=True)
+
+    assert (found.run.reward.macro_mean, found.run.reward.num_rollouts) == (0.5, 4)
+    assert (found.run.coverage.masked, found.run.coverage.scored) == (12, 4)
+    assert (found.run.length.num_empty, found.run.length.num_empty_known) == (12, 16)
+    assert found.reading.leave_out_empty
+    assert [task.task_class for task in found.tasks] == ["sometimes", "undetermined"]
+    told = {finding.name: finding.sentence for finding in found.findings}
+    assert "mostly_masked" not in told
+    assert "12 masked or empty" in told["low_coverage"]
+
+
 def test_tokens_that_are_not_known_are_no_zeros() -> None:
     length = insights([
         Rollout(1.0, tokens=50), Rollout(0.0), Rollout(0.0, truncated=UNKNOWN),
@@ -197,6 +226,20 @@ def test_numbers_that_name_tasks_stand_last_among_the_metrics() -> None:
     assert [f.name for f in found.findings if f.agent is None] == [
         "metric_is_identifier"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "by_task", "is_id"),
+    [("question_id", [[7, 7], [8, 8]], True), ("task_idx", [[0], [1]], True),
+     ("seed", [[1, 2], [1, 2]], True), ("seed", [[0.5, 0.5]], False),
+     ("choice_index", [[0, 1], [1, 1]], False), ("turns", [[3, 3], [4, 4]], False)],
+)  # fmt: skip
+def test_a_column_whose_name_says_so_names_tasks_even_if_they_are_few(
+    name: str, by_task: list[list[float]], *, is_id: bool
+) -> None:
+    found = insights(*([Rollout(0.0, metrics={name: v}) for v in t] for t in by_task))
+
+    assert [metric.is_identifier for metric in found.metrics] == [is_id]
 
 
 def test_a_difficulty_that_tasks_share_is_no_identifier() -> None:

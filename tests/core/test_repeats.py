@@ -8,7 +8,7 @@ from tasks.core.repeats import (
     across_repeats,
     confidence_interval,
     is_repeat_metric,
-    repeat_entries,
+    label_entries,
 )
 from tests.core.columns_of_rows import metric_columns, ordered_records
 
@@ -22,7 +22,7 @@ def record(task: int, rollout: int | str, **fields: Any) -> Record:  # noqa: ANN
 def entries(*results: Record) -> list[dict[str, Any]]:
     records = ordered_records(results)
     rows = range(len(records))
-    return repeat_entries(records, {"a": rows}, metric_columns(records))
+    return label_entries("a", records, rows, metric_columns(records)).repeats
 
 
 def test_one_repeat_compares_with_nothing() -> None:

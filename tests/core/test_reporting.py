@@ -155,6 +155,12 @@ def test_findings_end_with_what_is_missing_and_the_warnings() -> None:
     assert found == ["math_agent: 5 of 12 rollouts collected", "look here"]
 
 
+def test_findings_name_the_agents_whose_records_do_not_count() -> None:
+    found = reporting.findings(run(AGENT, agent(agent="m", masked=9, scored=3)))
+
+    assert found == ["m: 3 of 12 records count: 9 masked"]
+
+
 def test_a_report_is_markdown_with_the_findings_first() -> None:
     report = reporting.markdown(run(AGENT, warnings=("look here",)))
 

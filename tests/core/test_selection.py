@@ -91,6 +91,7 @@ def test_what_too_few_rollouts_say_nothing_of_is_undetermined(
         ({"max_pass_rate": 1.5}, "is not between 0 and 1"),
         ({"max_pass_rate": "1/0"}, "is no rate"),
         ({"annotate": "_ng_rate"}, "are Gym's own"),
+        ({"annotate": "responses_create_params"}, "is a part of the task itself"),
         ({"min_rollouts": 0}, "greater than or equal to 1"),
     ],
 )

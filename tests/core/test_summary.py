@@ -114,6 +114,15 @@ def test_tasks_are_told_apart_by_how_many_of_their_rollouts_pass() -> None:
     )  # fmt: skip
 
 
+def test_a_single_rollout_does_not_say_that_a_task_always_passes() -> None:
+    summary = scored([1.0], [0.0], [1.0, 1.0])
+
+    assert (summary.never_pass, summary.sometimes_pass, summary.always_pass) == (
+        0, 0, 1,
+    )  # fmt: skip
+    assert (summary.undetermined, summary.num_scored_tasks) == (2, 3)
+
+
 def test_a_threshold_decides_what_passes() -> None:
     assert pass_rate([0.2, 0.5, 0.8, -1], 0.5) == 0.5
 

@@ -2,17 +2,35 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--hide-scrollbars", "--window-size=1400,1000", "--virtual-time-budget=15000",
+)  # fmt: skip
 COMMAND = str(Path(sys.executable).with_name("reward-profiling"))
+
+
+def browse(url: str, option: str) -> str:
+    """Open a page in a browser with a profile of its own; return what it prints."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        done = subprocess.run(
+            [str(BROWSER), *QUIET, f"--user-data-dir={folder}", option, url],
+            capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+    return done.stdout
 
 
 class Deployed:

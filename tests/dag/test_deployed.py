@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from flows.parameters import EMBEDDED_TASKS
-from tests.dag.living import Deployed, Hook, Workers
+from tests.dag.living import BROWSER, Deployed, Hook, Workers, browse
 
 DEMO = {"demo": True}
 
@@ -139,6 +139,24 @@ def test_a_bad_value_is_refused_before_there_is_a_run(
 
     assert reply.status_code == 409
     assert field in reply.json()["detail"]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="chromium is not installed: no page drawn")
+def test_a_browser_draws_the_form_with_every_group_and_its_defaults(
+    deployed: Deployed,
+) -> None:
+    server = deployed.api.removesuffix("/api")
+    known = deployed.deployment("on-demand")
+
+    form = browse(f"{server}/deployments/deployment/{known['id']}/run", "--dump-dom")
+
+    for title in ("Output", "Servers", "Head URL", "Num repeats", "Model API key env"):
+        assert title in form
+    for words in (
+        "Rollouts per task: a number, or a JSON object", "What they are compared with.",
+        "Where rollouts run.", "How their rewards are read.",
+    ):  # fmt: skip
+        assert words in form
 
 
 def test_one_run_at_a_time_has_an_output_and_the_others_are_seen_to_be_skipped(

@@ -2,26 +2,26 @@
 
 import asyncio
 import gc
-import shutil
-import subprocess
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import httpx
 import orjson
 import pytest
+from prefect import Flow
 from prefect.client.schemas.objects import State, StateType
 from prefect.context import FlowRunContext
 
-from flows.parameters import RewardProfilingParams
+from flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
 from flows.reward_profiling import reward_profiling
 from tasks.core.adaptive import AdaptiveOptions
 from tasks.core.options import CollectOptions, PlanOptions, ServerOptions
+from tests.dag.living import BROWSER, browse
 
 Found = Callable[..., list[dict[str, object]]]
 
@@ -32,14 +32,6 @@ STEPS = {
 }  # fmt: skip
 
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-QUIET = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--hide-scrollbars", "--window-size=1400,1000", "--virtual-time-budget=15000",
-)  # fmt: skip
-
-
 class Conducted(NamedTuple):
     """A flow run that ended."""
 
@@ -48,8 +40,10 @@ class Conducted(NamedTuple):
     output: Path
 
 
-async def _state_of(params: RewardProfilingParams) -> State[Any]:
-    return await reward_profiling(params, return_state=True)
+async def _state_of(params: RewardProfilingParams, flow: Flow[Any, Any]) -> State[Any]:
+    running: Any = flow(params, return_state=True)
+    state: State[Any] = await running
+    return state
 
 
 def conduct(
@@ -66,14 +60,20 @@ def conduct(
         adaptive=adaptive or AdaptiveOptions(),
         collect=CollectOptions(num_shards=shards),
     )
+    return conducted(params)
+
+
+def conducted(
+    params: RewardProfilingParams, flow: Flow[Any, Any] = reward_profiling
+) -> Conducted:
     with warnings.catch_warnings():
         # Prefect leaves sockets to its server for the garbage collector to close.
         warnings.simplefilter("ignore", ResourceWarning)
-        state = asyncio.run(_state_of(params))
+        state = asyncio.run(_state_of(params, flow))
         gc.collect()
     flow_run_id = state.state_details.flow_run_id
     assert flow_run_id is not None
-    return Conducted(state, flow_run_id, output)
+    return Conducted(state, flow_run_id, params.output)
 
 
 @pytest.fixture(scope="session")
@@ -105,16 +105,6 @@ def steps(found: Found) -> Callable[[Conducted], list[str]]:
         return sorted(str(run["task_key"]).rpartition("-")[0] for run in runs)
 
     return named
-
-
-def browse(url: str, option: str) -> str:
-    """Open a page in a browser with a profile of its own; return what it prints."""
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        done = subprocess.run(
-            [str(BROWSER), *QUIET, f"--user-data-dir={folder}", option, url],
-            capture_output=True, text=True, check=True, timeout=120,
-        )  # fmt: skip
-    return done.stdout
 
 
 def profile_bytes(output: Path) -> list[bytes]:
@@ -228,6 +218,26 @@ def test_the_profile_does_not_depend_on_the_number_of_shards(
     assert list(tmp_path.glob("*-shard-*")) == []
 
 
+def test_a_retry_of_the_flow_does_only_what_is_owed(
+    api_url: str, servers: httpx.Client, tmp_path: Path
+) -> None:
+    assert api_url
+    knobs = {"fail_status": 500, "fail_match": "capital of Australia", "fail_first": 1}
+    servers.post("/_knobs", json=knobs).raise_for_status()
+    params = RewardProfilingParams(
+        output=tmp_path / "r.jsonl",
+        input=EMBEDDED_TASKS,
+        servers=ServerOptions(head_url=str(servers.base_url)),
+        collect=CollectOptions(retries=0),
+    )
+
+    ended = conducted(params, reward_profiling.with_options(retries=1))
+
+    assert str(ended.state.message).startswith("24 of 24 rollouts collected")
+    asked = servers.get("/_knobs").json()["by_key"]
+    assert sorted(asked.values()) == [1] * 23 + [2]
+
+
 @pytest.mark.skipif(BROWSER is None, reason="chromium is not installed: no page drawn")
 def test_a_browser_draws_the_run_and_its_report(
     grown: Conducted, found: Found, api_url: str, tmp_path: Path
@@ -238,8 +248,14 @@ def test_a_browser_draws_the_run_and_its_report(
     server, picture = api_url.removesuffix("/api"), tmp_path / "run.png"
 
     browse(f"{server}/runs/flow-run/{grown.flow_run_id}", f"--screenshot={picture}")
+    page = browse(f"{server}/runs/flow-run/{grown.flow_run_id}", "--dump-dom")
     text = browse(f"{server}/artifacts/artifact/{report['id']}", "--dump-dom")
 
     assert picture.stat().st_size > 30_000  # an empty page takes a few
-    assert f"{grown.state.message}</h1>" in text
+    assert f"4 repeats of tasks into {grown.output}" in page
+    assert "Completed" in page
+    assert "96 of 96 rollouts collected; mean reward" in text
     assert "multiple_choice_agent</td>" in text
+    assert "tasks with signal" in text
+    for heading in ("Slow rollouts", "Files"):
+        assert f"{heading}</h2>" in text

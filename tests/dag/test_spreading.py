@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import orjson
@@ -18,7 +19,7 @@ import pytest
 from flows.parameters import EMBEDDED_TASKS
 from tasks.adapters.lock_holder import living_holder
 from tasks.adapters.run_directory import RunFiles
-from tests.dag.living import Deployed
+from tests.dag.living import COMMAND, Deployed
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -36,6 +37,9 @@ ON_WORKERS = (
     "--runner", "work-pool", "--shard-deployment", f"collect-shard/{POOL}",
     "--shard-silence", "5",
 )  # fmt: skip
+
+
+PLAN = ("--num-repeats", "6", "--concurrency", "6", "--num-shards", "2")
 
 
 class Workers:
@@ -99,6 +103,10 @@ def keys(path: Path) -> Counter[str]:
     return Counter(f"{task}:{repeat}" for task, repeat in pairs)
 
 
+def has_records(path: Path) -> bool:
+    return path.exists() and path.read_bytes().count(b"\n") >= 5
+
+
 def profile_bytes(output: Path) -> list[bytes]:
     names = (
         "reward_profiling.jsonl",
@@ -108,147 +116,115 @@ def profile_bytes(output: Path) -> list[bytes]:
     return [output.with_name(f"{output.stem}_{name}").read_bytes() for name in names]
 
 
-def run_line(servers: httpx.Client, output: Path, *options: str) -> list[str]:
-    return [
-        "run", "--input", str(EMBEDDED_TASKS), "--head-url", str(servers.base_url),
-        "--output", str(output), "--num-repeats", "6", "--concurrency", "6",
-        "--num-shards", "2", *options,
-    ]  # fmt: skip
+class Case(NamedTuple):
+    """One run of 144 rollouts, 6 in flight, in two shards."""
 
+    start: Start
+    servers: httpx.Client
+    api_url: str
+    output: Path
 
-def both_begun(output: Path, count: int) -> None:
-    """Wait until each of two shards has so many rollouts on disk."""
-    parts = [RunFiles(output).shard(index, 2).rollouts for index in (0, 1)]
-    until(
-        lambda: all(p.exists() and p.read_bytes().count(b"\n") >= count for p in parts),
-        f"{count} rollouts of each shard",
-    )
+    def begin(self, *options: str) -> subprocess.Popen[str]:
+        """Start the run, and wait until each of its shards has records."""
+        self.servers.post("/_knobs", json={"latency_ms": 250}).raise_for_status()
+        where = ["--input", str(EMBEDDED_TASKS), "--head-url",
+                 str(self.servers.base_url)]  # fmt: skip
+        line = ["run", *where, "--output", str(self.output), *PLAN, *options]
+        child = self.start(*line, PREFECT_API_URL=self.api_url)
+        parts = [RunFiles(self.output).shard(index, 2).rollouts for index in (0, 1)]
+        until(lambda: all(map(has_records, parts)), "records of each shard")
+        return child
+
+    @property
+    def requests(self) -> int:
+        return int(self.servers.get("/_knobs").json()["requests"])
 
 
 @pytest.fixture
-def in_process(
-    command: Run, servers: httpx.Client, api_url: str, tmp_path: Path
-) -> Path:
-    """Give the output of the same plan, collected in the run's own process."""
-    output = tmp_path / "threads" / "r.jsonl"
-    done = command(*run_line(servers, output), PREFECT_API_URL=api_url)
-    assert done.returncode == 0, done.stderr
-    return output
+def case(start: Start, servers: httpx.Client, api_url: str, tmp_path: Path) -> Case:
+    return Case(start, servers, api_url, tmp_path / "pool" / "r.jsonl")
+
+
+@pytest.fixture(scope="session")
+def reference(
+    command_env: dict[str, str],
+    api_url: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[bytes]:
+    """Give the profile of the same plan, collected in the run's own process."""
+    output = tmp_path_factory.mktemp("threads") / "r.jsonl"
+    env = {**command_env, "PREFECT_API_URL": api_url}
+    line = [COMMAND, "run", "--demo", "--output", output, *PLAN]
+    subprocess.run(line, env=env, capture_output=True, check=True)
+    return profile_bytes(output)
 
 
 def test_of_two_workers_one_is_killed_and_nothing_is_lost_or_paid_for_twice(
-    workers: Workers,
-    start: Start,
-    in_process: Path,
-    servers: httpx.Client,
-    api_url: str,
-    tmp_path: Path,
-    found: Found,
+    workers: Workers, case: Case, reference: list[bytes], found: Found
 ) -> None:
     workers.at_least(2)
-    servers.post("/_knobs", json={"latency_ms": 250}).raise_for_status()
-    before = servers.get("/_knobs").json()["requests"]
-    output = tmp_path / "pool" / "r.jsonl"
 
-    child = start(*run_line(servers, output, *ON_WORKERS), PREFECT_API_URL=api_url)
-    both_begun(output, 5)
-    holder = living_holder(RunFiles(output).shard(0, 2).lock)
+    child = case.begin(*ON_WORKERS)
+    holder = living_holder(RunFiles(case.output).shard(0, 2).lock)
     assert holder is not None
     workers.kill_with(holder.pid)
     said, _ = child.communicate(timeout=80)
 
     assert child.returncode == 0, said
     assert "shard 0 of 2 was silent for " in said
-    assert keys(output) == keys(output.with_name("r_materialized_inputs.jsonl"))
-    paid = servers.get("/_knobs").json()["requests"] - before
-    assert 144 <= paid <= 144 + 3  # three of each shard are in flight
-    assert profile_bytes(output) == profile_bytes(in_process)
-    assert not list(output.parent.glob("*-shard-*"))
-    assert not list(output.parent.glob(".*"))
-    (table,) = [
-        row
-        for row in found(
-            "artifacts", {"artifacts": {"key": {"any_": ["collect-shards"]}}}
-        )
-        if "2 of 2 shards ended" in str(row["description"])
-    ]
+    assert keys(case.output) == keys(RunFiles(case.output).materialized_inputs)
+    assert case.requests <= 144 + 3  # three of each shard are in flight
+    assert profile_bytes(case.output) == reference
+    assert not list(case.output.parent.glob("*-shard-*"))
+    assert not list(case.output.parent.glob(".*"))
+    tables = found("artifacts", {"artifacts": {"key": {"any_": ["collect-shards"]}}})
+    (table,) = [t for t in tables if "2 of 2 shards ended" in str(t["description"])]
     starts = {row["shard"]: row["starts"] for row in orjson.loads(str(table["data"]))}
     assert starts == {0: 2, 1: 1}
 
 
-def test_shards_end_with_a_run_that_is_killed_and_another_runner_does_the_rest(
-    workers: Workers,
-    command: Run,
-    start: Start,
-    servers: httpx.Client,
-    api_url: str,
-    tmp_path: Path,
+def test_a_signal_stops_the_workers_shards_and_keeps_their_records(
+    workers: Workers, case: Case
 ) -> None:
     workers.at_least(2)
-    servers.post("/_knobs", json={"latency_ms": 250}).raise_for_status()
-    files = RunFiles(tmp_path / "r.jsonl")
-    locks = [files.shard(index, 2).lock for index in (0, 1)]
 
-    child = start(
-        *run_line(servers, files.rollouts, *ON_WORKERS), PREFECT_API_URL=api_url
-    )
-    both_begun(files.rollouts, 5)
-    child.kill()
-    child.wait()
-    until(lambda: not any(map(living_holder, locks)), "shards have ended", seconds=15)
-    rest = command(*run_line(servers, files.rollouts), PREFECT_API_URL=api_url)
-
-    assert rest.returncode == 0, rest.stderr
-    assert keys(files.rollouts) == keys(files.materialized_inputs)
-    assert servers.get("/_knobs").json()["requests"] <= 144 + 6
-
-
-def test_a_signal_stops_the_shards_and_keeps_their_records(
-    workers: Workers, start: Start, servers: httpx.Client, api_url: str, tmp_path: Path
-) -> None:
-    workers.at_least(2)
-    servers.post("/_knobs", json={"latency_ms": 250}).raise_for_status()
-    output = tmp_path / "r.jsonl"
-
-    child = start(*run_line(servers, output, *ON_WORKERS), PREFECT_API_URL=api_url)
-    both_begun(output, 5)
+    child = case.begin(*ON_WORKERS)
     child.send_signal(signal.SIGINT)
     said, _ = child.communicate(timeout=20)
 
     assert child.returncode == 130, said
     assert "the collection ended early: the process was told to stop" in said
-    assert len(keys(output)) == servers.get("/_knobs").json()["requests"]
-    assert not list(output.parent.glob("*-shard-*"))
+    assert len(keys(case.output)) == case.requests
+    assert not list(case.output.parent.glob("*-shard-*"))
+
+
+class Cluster(NamedTuple):
+    runner: str
+    module: str
+    options: tuple[str, ...] = ()
 
 
 @pytest.mark.parametrize(
-    ("runner", "module", "options"),
+    "cluster",
     [
-        ("dask", "prefect_dask", ()),
-        ("ray", "prefect_ray", ()),
-        ("slurm", "prefect_submitit",
-         ("--runner-settings", '{"execution_mode": "local"}')),
+        Cluster("dask", "prefect_dask"),
+        Cluster("ray", "prefect_ray"),
+        Cluster("slurm", "prefect_submitit",
+                ("--runner-settings", '{"execution_mode": "local"}')),
     ],
+    ids=lambda cluster: cluster.runner,
 )  # fmt: skip
 def test_a_cluster_gives_the_same_profile_to_the_last_byte(
-    command: Run,
-    in_process: Path,
-    servers: httpx.Client,
-    api_url: str,
-    tmp_path: Path,
-    runner: str,
-    module: str,
-    options: tuple[str, ...],
+    command: Run, reference: list[bytes], api_url: str, tmp_path: Path, cluster: Cluster
 ) -> None:
-    if find_spec(module) is None:
-        pytest.skip(f"{module} is not installed: the extra [{runner}]")
-    output = tmp_path / runner / "r.jsonl"
+    if find_spec(cluster.module) is None:
+        pytest.skip(f"{cluster.module} is not installed: extra [{cluster.runner}]")
 
-    line = run_line(servers, output, "--runner", runner, *options)
-    done = command(*line, PREFECT_API_URL=api_url)
+    line = ["run", "--demo", "--output", "r.jsonl", *PLAN, "--runner", cluster.runner]
+    done = command(*line, *cluster.options, PREFECT_API_URL=api_url)
 
     assert done.returncode == 0, done.stderr
-    assert profile_bytes(output) == profile_bytes(in_process)
+    assert profile_bytes(tmp_path / "r.jsonl") == reference
 
 
 def test_an_extra_that_is_missing_is_named_before_anything_starts(
@@ -268,7 +244,7 @@ def test_an_extra_that_is_missing_is_named_before_anything_starts(
 def test_a_deployment_that_is_not_there_is_told_before_servers_start(
     command: Run, api_url: str, tmp_path: Path
 ) -> None:
-    line = ["run", "--demo", "--output", "r.jsonl", "--num-shards", "2", *ON_WORKERS]
+    line = ["run", "--demo", "--output", "r.jsonl", *PLAN, "--runner", "work-pool"]
 
     done = command(*line, "--shard-deployment", "collect-shard/none",
                    PREFECT_API_URL=api_url)  # fmt: skip

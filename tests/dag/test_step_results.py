@@ -25,9 +25,9 @@ def plan(tmp_path: Path) -> PlanSummary:
     paths = tmp_path / "r_materialized_inputs.jsonl", tmp_path / "r_run.json"
     for path in paths:
         path.write_bytes(b'{"a": 1}\n')
-    path, manifest = map(str, paths)
+    written, manifest = map(str, paths)
     return PlanSummary(
-        path=path, num_tasks=1, num_rollouts=1, num_new=1, manifest=manifest
+        path=written, num_tasks=1, num_rollouts=1, num_new=1, manifest=manifest
     )
 
 
@@ -82,9 +82,7 @@ def test_a_large_file_is_told_apart_by_its_end_its_size_and_its_samples(
 
 
 @pytest.fixture
-def profile(
-    command: Run, servers: httpx.Client, api_url: str, found: Found
-) -> Profile:
+def profile(command: Run, servers: httpx.Client, api_url: str, found: Found) -> Profile:
     """Give a way to run the same profile, and to see the states of its steps."""
     seen: set[object] = set()
 

@@ -96,6 +96,62 @@ def test_other_settings_are_told(tmp_path: Path) -> None:
     assert "6 paired tasks were run with other settings" in found.warnings[0]
 
 
+def annotated(files: RunFiles, **notes: object) -> None:
+    """Write notes into the rows of a plan, as a selection does."""
+    plan = files.materialized_inputs
+    rows = [orjson.loads(line) | notes for line in plan.read_bytes().splitlines()]
+    plan.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+
+
+def test_a_column_that_only_one_run_has_does_not_part_its_tasks(tmp_path: Path) -> None:
+    before = output(tmp_path / "a.jsonl", range(6), half)
+    after = output(tmp_path / "b.jsonl", range(5, 0, -1), half)
+    annotated(after, pass_rate=0.5)
+
+    found = compare_outputs(before, after, CompareOptions())
+
+    assert (found.overall.num_tasks, found.overall.difference) == (5, 0.0)
+    assert found.warnings == (
+        "tasks were matched without what only one run's rows hold: pass_rate",
+    )
+
+
+def test_a_column_that_both_have_still_tells_tasks_apart(tmp_path: Path) -> None:
+    before = output(tmp_path / "a.jsonl", range(6), half)
+    after = output(tmp_path / "b.jsonl", range(6), half)
+    annotated(before, expected_answer="x")
+    annotated(after, expected_answer="y")
+
+    with pytest.raises(ConfigError, match="no scored task in common"):
+        compare_outputs(before, after, CompareOptions())
+
+
+def test_a_comparison_is_written_over_no_other_file(
+    tmp_path: Path, command: Run
+) -> None:
+    files = output(tmp_path / "a.jsonl", range(6), half)
+    records = files.rollouts.read_bytes()
+    both = ("compare", "--baseline", "a.jsonl", "--candidate", "a.jsonl", "--json")
+
+    refused = command(*both, "a.jsonl")
+    written = [command(*both, "c.json").returncode for _ in range(2)]
+
+    assert (refused.returncode, written) == (2, [0, 0])
+    assert "a.jsonl exists and is no comparison" in refused.stderr
+    assert files.rollouts.read_bytes() == records
+
+
+def test_tasks_without_a_score_are_not_said_to_be_in_one_run_only(
+    tmp_path: Path, command: Run
+) -> None:
+    output(tmp_path / "a.jsonl", range(6), half)
+    output(tmp_path / "b.jsonl", range(6), lambda task, _: None if task == 5 else 1.0)
+
+    done = command("compare", "--baseline", "a.jsonl", "--candidate", "b.jsonl")
+
+    assert "1 task of the candidate not compared: no scored rollout\n" in done.stdout
+
+
 def test_a_regression_is_a_critical_finding(tmp_path: Path) -> None:
     before = output(tmp_path / "a.jsonl", range(NUM_TASKS), half)
     after = output(tmp_path / "b.jsonl", range(NUM_TASKS), worse)

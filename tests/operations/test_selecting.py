@@ -170,6 +170,53 @@ def test_a_source_that_was_shuffled_since_is_matched_by_content(
     assert dealt["kept"] == [lines[2], lines[1]]
 
 
+def test_a_row_keeps_the_ending_of_its_line(files: RunFiles, tmp_path: Path) -> None:
+    other = tmp_path / "windows.jsonl"
+    content = b"\r\n".join(source_lines())
+    other.write_bytes(b"\xef\xbb\xbf" + content)
+
+    select(files, other)
+
+    paths = Targets.beside(files, None).paths
+    written = b"".join(path.read_bytes() for path in paths)
+    assert sorted(written.splitlines(keepends=True)) == sorted(
+        (content + b"\r\n").splitlines(keepends=True)
+    )
+
+
+def test_a_selection_is_a_source_again_though_its_rate_was_written(
+    files: RunFiles, tmp_path: Path
+) -> None:
+    other = tmp_path / "annotated.jsonl"
+    select(files, annotate="solved")
+    paths = Targets.beside(files, None).paths
+    other.write_bytes(b"".join(path.read_bytes() for path in paths))
+
+    summary, dealt = select(files, other, annotate="solved")
+
+    assert (summary.kept, summary.rejected, summary.undetermined) == (2, 2, 1)
+    assert summary.old_rates is not None
+    assert (summary.old_rates.num_rows, summary.old_rates.num_moved) == (5, 0)
+    assert dealt["kept"][0] == source_lines()[1][:-1] + b', "solved": 0.25}'
+
+
+def test_earlier_rates_of_other_shapes_are_read_or_told(tmp_path: Path) -> None:
+    told = ['"3/4"', '"50%"', "0.25", "75", '{"c": 1}']
+    lines = [
+        line.replace(b'"pass_rate": 0.%d' % index, b'"pass_rate": ' + one.encode())
+        for index, (line, one) in enumerate(zip(source_lines(), told, strict=True))
+    ]
+    files = planned(tmp_path, lines)
+    collected(files, REWARDS)
+
+    summary, _ = select(files)
+
+    assert summary.old_rates is not None
+    assert (summary.old_rates.num_rows, summary.old_rates.old_mean) == (3, 0.5)
+    (warning,) = summary.warnings
+    assert warning.startswith("2 rows hold no rate between 0 and 1 in 'pass_rate'")
+
+
 def test_stamps_never_reach_a_selection(files: RunFiles, tmp_path: Path) -> None:
     rows = files.materialized_inputs.read_bytes().splitlines()
     other = tmp_path / "stamped.jsonl"

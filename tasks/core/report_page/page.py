@@ -152,6 +152,8 @@ def _reading(insights: Insights) -> tuple[str, ...]:
         f" by {clean(reading.clusters, _TITLE_NAME)}."
     )
     said = [passes, same, errors, default]
+    if reading.leave_out_empty:
+        said.append("Records without an answer are left out, as masked ones are.")
     if reading.answer_field is not None:
         field = clean(reading.answer_field, _TITLE_NAME)
         said.append(f"Answers are compared by the field {field}.")

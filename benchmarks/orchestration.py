@@ -1,0 +1,224 @@
+"""What Prefect adds to a run: processor time, task runs, and time to the first request.
+
+    python benchmarks/orchestration.py [--rollouts N]
+
+A plan of N rollouts (5,000), 8 of a task, 64 in flight, 0.1 s and 20 KB each, against
+the stub server: once by the commands that know no Prefect, once by `run`, reporting to
+a Prefect server that is started for it. A run of one rollout gives the cost of
+starting; what is above it grows with the rollouts. Then the time from the command to
+its first request, beside a flow of Prefect's with one empty step: with that server, and
+with the temporary one that Prefect starts by itself.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+
+HERE = Path(__file__).parent
+TOOL = str(Path(sys.executable).with_name("reward-profiling"))
+STUB_PORT, PREFECT_PORT = 18_556, 18_557
+HEAD = f"http://127.0.0.1:{STUB_PORT}"
+API = f"http://127.0.0.1:{PREFECT_PORT}/api"
+SECONDS, SIZE, IN_FLIGHT, REPEATS = 0.1, 20_000, 64, 8
+START_SECONDS = 120.0
+# A flow with one step that does nothing, and the moment at which it does so.
+EMPTY = """
+import asyncio, time
+from prefect import flow, task
+@task
+async def step(): print("began", time.time(), flush=True)
+@flow
+async def empty(): await step()
+asyncio.run(empty())
+"""
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """Return an environment with an empty home and no settings of Prefect's."""
+    kept = {name: value for name, value in os.environ.items() if "PREFECT" not in name}
+    quiet = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
+    return {**kept, **quiet, "HOME": str(home), "PREFECT_HOME": str(home), **more}
+
+
+@contextmanager
+def stub() -> Iterator[None]:
+    """Serve the stub's rollouts."""
+    line = [str(HERE / "stub_server.py"), str(STUB_PORT), str(SECONDS), str(SIZE)]
+    child = subprocess.Popen([sys.executable, *line])
+    try:
+        yield
+    finally:
+        child.kill()
+        child.wait()
+
+
+@contextmanager
+def prefect_server(home: Path) -> Iterator[int]:
+    """Run a Prefect server; yields its pid."""
+    line = [sys.executable, "-m", "prefect", "server", "start"]
+    child = subprocess.Popen(
+        [*line, "--port", str(PREFECT_PORT)],
+        env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(httpx.TransportError):
+                if httpx.get(f"{API}/health", trust_env=False).is_success:
+                    break
+            time.sleep(0.2)
+        yield child.pid
+    finally:
+        os.killpg(child.pid, 9)
+        child.wait()
+
+
+def processor_seconds(pid: int) -> float:
+    """Return what a running process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cost(line: list[str], folder: Path, env: Mapping[str, str]) -> float:
+    """Run a command of ours; return its processor seconds."""
+    child = subprocess.Popen(
+        [TOOL, *line], cwd=folder, env=dict(env),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    _, status, usage = os.wait4(child.pid, 0)
+    if os.waitstatus_to_exitcode(status):
+        sys.exit(f"failed: {' '.join(line)}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def write_tasks(path: Path, count: int) -> None:
+    """Write task rows of about 1.7 KB."""
+    row = {"agent_ref": {"name": "stub_agent"}}
+    with path.open("w") as file:
+        for index in range(count):
+            message = {"role": "user", "content": f"question {index} " + "x" * 1500}
+            params = {"input": [message]}
+            file.write(json.dumps({**row, "responses_create_params": params}) + "\n")
+
+
+def planned(count: int) -> list[str]:
+    """Return what plans so many rollouts."""
+    repeats = min(count, REPEATS)
+    return ["--input", f"{count}.jsonl", "--num-repeats", str(repeats)]
+
+
+def plain(folder: Path, count: int, env: Mapping[str, str]) -> float:
+    """Do the run's steps by the commands that know no Prefect."""
+    output = f"plain-{count}/r.jsonl"
+    at_head = ["--output", output, "--head-url", HEAD]
+    lines = (
+        ["materialize", *planned(count), "--output", output],
+        ["collect", *at_head, "--concurrency", str(IN_FLIGHT)],
+        ["aggregate", *at_head],
+        # The option makes it derive the insights, as the run does.
+        ["profile", "--rollouts", output, "--signal-tolerance", "1e-6"],
+    )
+    return sum(cost(line, folder, env) for line in lines)
+
+
+def run_line(count: int, output: str) -> list[str]:
+    """Return a run of `count` rollouts."""
+    return [
+        "run", *planned(count), "--output", output,
+        "--head-url", HEAD, "--concurrency", str(IN_FLIGHT),
+    ]  # fmt: skip
+
+
+def with_server(folder: Path, count: int) -> None:
+    """Measure processor time and task runs, and the first request, with a server."""
+    home = folder / "home"
+    home.mkdir()
+    env = environment(home, PREFECT_API_URL=API)
+    with prefect_server(home) as pid:
+        time.sleep(10)  # its own start goes on for a while
+        began = time.perf_counter(), processor_seconds(pid)
+        time.sleep(10)
+        idle = (processor_seconds(pid) - began[1]) / (time.perf_counter() - began[0])
+        ours, theirs = {}, {}
+        for size in (1, count):
+            before, at = processor_seconds(pid), time.perf_counter()
+            ours[size] = cost(run_line(size, f"run-{size}/r.jsonl"), folder, env)
+            time.sleep(5)  # until the server has written what it was told
+            used = processor_seconds(pid) - before
+            theirs[size] = used - idle * (time.perf_counter() - at)
+        commands = {size: plain(folder, size, env) for size in (1, count)}
+        tell_cost(count, ours, theirs, commands)
+        first_requests("with a server that runs", folder, env)
+
+
+def tell_cost(
+    count: int,
+    ours: Mapping[int, float],
+    theirs: Mapping[int, float],
+    commands: Mapping[int, float],
+) -> None:
+    """Print what the run took, and what of it is Prefect's."""
+    grown = ours[count] - ours[1]
+    needed = commands[count] - commands[1]
+    print(f"{count} rollouts, beyond the cost of starting:")
+    print(f"  the steps by themselves  {needed:6.2f} s of processor time")
+    share = 100 * (grown / needed - 1)
+    print(f"  the same as a flow       {grown:6.2f} s ({share:+.1f} %)")
+    print(f"  Prefect's server         {theirs[count] - theirs[1]:6.2f} s")
+    print(
+        f"one rollout, all of it: {ours[1]:.2f} s, and {theirs[1]:.2f} s of the server"
+    )
+    wanted = {"flow_runs": {"name": {"like_": "into run-"}}}
+    reply = httpx.post(f"{API}/task_runs/filter", json=wanted, trust_env=False)
+    runs = [one["flow_run_id"] for one in reply.json()]
+    each = sorted(runs.count(flow_run) for flow_run in set(runs))
+    print(f"task runs of the run of 1 and of {count} rollouts: {each}")
+
+
+def first_requests(what: str, folder: Path, env: Mapping[str, str]) -> None:
+    """Print the time to the first request of a run, beside that of an empty flow."""
+    ours, own = [], []
+    for number in range(3):
+        output = folder / f"first-{what[:12]}-{number}"
+        began = time.time()
+        cost(run_line(1, f"{output}/r.jsonl"), folder, env)
+        (line,) = (output / "r_timings.jsonl").read_text().splitlines()
+        ours.append(json.loads(line)["started"] - began)
+        began = time.time()
+        done = subprocess.run(
+            [sys.executable, "-c", EMPTY], env=dict(env), capture_output=True,
+            text=True, check=True,
+        )  # fmt: skip
+        said = next(one for one in done.stdout.splitlines() if one.startswith("began"))
+        own.append(float(said.split()[1]) - began)
+    print(f"first request {what}: {min(ours):.1f} s; an empty flow: {min(own):.1f} s")
+
+
+def main() -> None:
+    """Measure everything and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rollouts", type=int, default=5_000)
+    count = parser.parse_args().rollouts
+    with tempfile.TemporaryDirectory() as name, stub():
+        folder = Path(name)
+        for size in (1, count):
+            write_tasks(folder / f"{size}.jsonl", max(1, size // REPEATS))
+        with_server(folder, count)
+        home = folder / "alone"
+        home.mkdir()
+        more = {"PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120"}
+        first_requests("with a temporary server", folder, environment(home, **more))
+
+
+if __name__ == "__main__":
+    main()
