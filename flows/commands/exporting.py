@@ -10,6 +10,7 @@ from tasks.adapters.tracking_mlflow import log_to_mlflow
 from tasks.adapters.tracking_wandb import log_to_wandb
 from tasks.core.errors import ConfigError
 from tasks.core.tracking import tracked_run
+from tasks.operations.report_run import require_insights
 
 _PROJECT = "reward-profiling"
 
@@ -35,6 +36,7 @@ def export(
     if not (wandb or mlflow):
         raise ConfigError("say where to: --wandb, --mlflow, or both")
     files = RunFiles(output)
+    require_insights(files)
     head = read_insights_head(files.insights)
     run = tracked_run(head, tuple(map(str, _files(files))), project, name)
     for is_asked, tracker, log in (

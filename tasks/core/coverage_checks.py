@@ -4,13 +4,13 @@ Each looks at one agent and gives a finding or None; with too little to go by, N
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tasks.core.agent_run import AgentRun
 from tasks.core.insight_words import percent
 from tasks.core.insights import Finding
 from tasks.core.passing import is_pass
-from tasks.core.rollout_table import YES, RolloutStatus, RolloutTable
+from tasks.core.rollout_table import NO, UNKNOWN, YES, RolloutStatus, RolloutTable
 
 _LOW_COVERAGE = 0.95
 _HALF = 0.5
@@ -133,7 +133,10 @@ def environment_died(agent: AgentRun) -> Finding | None:
         for row in unit.rows
         if status[row] != RolloutStatus.MISSING
     )
-    troubles = {row: _is_trouble(agent, row) for row in tried}
+    empty = agent.table.empty
+    # Where no record holds a reply, one that lacks it says nothing.
+    lacking = {YES, UNKNOWN} if any(empty[r] == NO for r in tried) else {YES}
+    troubles = {row: _is_trouble(agent, row, lacking) for row in tried}
     if sum(troubles.values()) < _DEATH_TAIL * _least(len(tried)):
         return None
     by_repeat = sorted(tried, key=lambda row: (_repeat(agent.table, row), row))
@@ -154,13 +157,13 @@ def _repeat(table: RolloutTable, row: int) -> tuple[bool, int | str]:
     return isinstance(index, str), index
 
 
-def _is_trouble(agent: AgentRun, row: int) -> bool:
+def _is_trouble(agent: AgentRun, row: int, lacking: Collection[int]) -> bool:
     """Say whether a rollout ended without an answer that could be looked at."""
     table = agent.table
     if table.status[row] != RolloutStatus.SCORED:
         return True
     is_miss = not is_pass(table.reward[row], agent.options.pass_threshold)
-    return table.empty[row] == YES and is_miss
+    return table.empty[row] in lacking and is_miss
 
 
 def _collapse(troubles: Sequence[bool]) -> int | None:
@@ -225,8 +228,8 @@ def unequal_repeats(agent: AgentRun) -> Finding | None:
         "unequal_repeats",
         "note",
         f"tasks have from {least} to {most} planned rollouts: figures for more than"
-        f" {least} tries stand on the tasks with the most, which may be unlike the"
-        " rest",
+        f" {'one try' if least == 1 else f'{least} tries'} stand on the tasks with the"
+        " most, which may be unlike the rest",
         "with adaptive repeats, choose tasks by these numbers; to measure pass@k or a"
         " mean, plan equal repeats",
         least=least,

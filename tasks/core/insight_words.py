@@ -32,7 +32,8 @@ def mean_in_words(reward: RewardEstimate) -> str:
     if reward.caution:
         said += f"; {reward.caution}"
     if reward.rerun_standard_error:
-        said += f"; the same tasks run again would give ± {figure(reward.rerun_standard_error)}"
+        error = figure(reward.rerun_standard_error)
+        said += f"; the same tasks run again would give ± {error}"
     if reward.mean_failures_as_zero not in {None, reward.macro_mean}:
         said += (
             f"; {figure(reward.mean_failures_as_zero)} with failures as 0"

@@ -1,6 +1,6 @@
 """Summaries in words: sentences, and tables for the terminal and Prefect's pages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tasks.core.figures import figure
@@ -186,7 +186,7 @@ def findings(summary: "RunSummary | RunCounts") -> list[str]:
     """Say what a person should look at before trusting the numbers."""
     found = [
         f"{agent.agent}: every one of its {agent.num_scored_tasks} tasks"
-        f" {word} passes, so that none of them can teach"
+        f" {word} passes: passing alone can teach nothing"
         for agent in summary.agents
         for count, word in ((agent.never_pass, "never"), (agent.always_pass, "always"))
         if count == agent.num_tasks > 1 and agent.scored >= _TELLING * count
@@ -205,21 +205,3 @@ def findings(summary: "RunSummary | RunCounts") -> list[str]:
     if summary.stopped:
         found.insert(0, f"the collection ended early: {summary.stopped}")
     return [*found, *summary.warnings]
-
-
-def markdown(summary: "RunSummary | RunCounts") -> str:
-    """Return the report of a run for Prefect's page: findings first."""
-    lines = [f"# {headline(summary)}", ""]
-    lines += [f"- {finding}" for finding in findings(summary)]
-    lines += ["", *_table(COLUMNS, [agent_cells(agent) for agent in summary.agents])]
-    lines += ["", f"*{LEGEND}*", "", "Files:", ""]
-    lines += [f"- `{path}`" for path in summary.files]
-    return "\n".join(lines) + "\n"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return [
-        "| " + " | ".join(cells) + " |"
-        for cells in (head, ["---"] * len(head), *escaped)
-    ]

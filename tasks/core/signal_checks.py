@@ -5,7 +5,7 @@ Each looks at one agent and gives a finding or None; with too little to go by, N
 
 from tasks.core.agent_run import AgentRun
 from tasks.core.insight_words import percent
-from tasks.core.insights import Finding
+from tasks.core.insights import Finding, Signal
 from tasks.core.learning_signal import TELLING
 
 _HALF = 0.5
@@ -79,6 +79,13 @@ def _varies(agent: AgentRun) -> bool:
     return spread > agent.options.signal_tolerance
 
 
+def _what_is_left(signal: Signal) -> str:
+    """Say what tasks that all pass, or none, can teach."""
+    if not signal.num_signal:
+        return ", so that none can teach"
+    return f"; only rewards that differ otherwise, in {signal.num_signal}, can teach"
+
+
 def never_passes(agent: AgentRun) -> Finding | None:
     """Find that no task ever passes."""
     signal = agent.section.signal
@@ -88,7 +95,7 @@ def never_passes(agent: AgentRun) -> Finding | None:
     return agent.finding(
         "never_passes",
         "warning",
-        f"none of {signal.never} tasks ever passes, so that none can teach; with"
+        f"none of {signal.never} tasks ever passes{_what_is_left(signal)}; with"
         f" {signal.never_rollouts} rollouts each may still pass up to"
         f" {percent(bound)} of the time",
         "check the verifier with an answer known to be right; then take easier tasks,"
@@ -106,7 +113,7 @@ def always_passes(agent: AgentRun) -> Finding | None:
     return agent.finding(
         "always_passes",
         "warning",
-        f"all {signal.always} tasks always pass, so that none can teach",
+        f"all {signal.always} tasks always pass{_what_is_left(signal)}",
         "check the verifier with an answer known to be wrong; then take harder tasks",
         tasks=signal.always,
     )

@@ -67,7 +67,7 @@ def _name_agents(table: RolloutTable, plan: PlanColumns, order: Sequence[int]) -
 
 def _settle(table: RolloutTable, records: RecordColumns, matching: Matching) -> None:
     """Fill in status and reward."""
-    states, rewards = _scores(records)
+    states, rewards = _states_and_rewards(records)
     if 0 not in matching.has_record:
         table.status, table.reward = states, rewards
         return
@@ -79,7 +79,7 @@ def _settle(table: RolloutTable, records: RecordColumns, matching: Matching) -> 
         table.reward[row] = reward
 
 
-def _scores(records: RecordColumns) -> "tuple[bytearray, array[float]]":
+def _states_and_rewards(records: RecordColumns) -> "tuple[bytearray, array[float]]":
     column = records.own.get(wire.REWARD)
     every = range(len(records))
     if column is None:

@@ -1,6 +1,6 @@
 """Compare: two outputs of the same tasks, paired by what the tasks say."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -154,18 +154,29 @@ def _read_run(files: RunFiles, plan: _Plan, options: CompareOptions) -> _Run:
 
 def _read_plan(path: Path, left_out: Collection[str] = ()) -> _Plan:
     contents: dict[int | str, Contents] = {}
+    first: dict[int | str, int] = {}
     columns: set[str] = set()
     for line in read_lines(path):
         with located(path, line.number):
             row = parse_object(line.text)
             index = given_index(row)
-        if index is not None and index not in contents:
+        repeat = _repeat(row)
+        # A seed of its own makes repeats say different things: the first one speaks,
+        # wherever it stands.
+        if index is not None and repeat < first.get(index, repeat + 1):
+            first[index] = repeat
             # Which agent runs it is a key of its own.
             for name in (wire.AGENT_REF, wire.SKILLS_REF, *left_out):
                 row.pop(name, None)
             columns |= {name for name in row if not name.startswith(wire.NG_PREFIX)}
             contents[index] = contents_of(row, _encode)
     return _Plan(contents, frozenset(columns))
+
+
+def _repeat(row: Mapping[str, object]) -> int:
+    """Return a row's rollout index; those that are no numbers count as the first."""
+    found = row.get(wire.ROLLOUT_INDEX)
+    return found if isinstance(found, int) else 0
 
 
 def _encode(value: object) -> bytes:

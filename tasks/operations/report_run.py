@@ -37,11 +37,7 @@ def write_report(files: RunFiles) -> WrittenReport:
         ConfigError: there are no insights yet, or they cannot be read.
         RecordError: the insights are of another version, or damaged; names the file.
     """
-    if not files.insights.exists():
-        raise ConfigError(
-            f"{files.insights} does not exist; write it first: reward-profiling profile"
-            f" --insights --rollouts {files.rollouts}"
-        )
+    require_insights(files)
     insights = read_insights(files.insights)
     content = report_page(insights)
     replace_bytes(files.report, content)
@@ -51,6 +47,19 @@ def write_report(files: RunFiles) -> WrittenReport:
         num_findings=len(insights.findings),
         is_outdated=_is_newer(files.rollouts, files.insights),
     )
+
+
+def require_insights(files: RunFiles) -> None:
+    """Refuse an output whose insights were not written yet.
+
+    Raises:
+        ConfigError: names the file and the command that writes it.
+    """
+    if not files.insights.exists():
+        raise ConfigError(
+            f"{files.insights} does not exist; write it first: reward-profiling profile"
+            f" --insights --rollouts {files.rollouts}"
+        )
 
 
 def add_report(summary: RunSummary, files: RunFiles) -> RunSummary:

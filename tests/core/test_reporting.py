@@ -1,6 +1,4 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tasks.core import reporting
@@ -144,8 +142,8 @@ def test_findings_say_when_no_task_can_teach() -> None:
     nothing = agent(agent="x", never_pass=0, sometimes_pass=0, always_pass=0)
 
     assert reporting.findings(run(AGENT, never, always, nothing)) == [
-        "n: every one of its 3 tasks never passes, so that none of them can teach",
-        "a: every one of its 3 tasks always passes, so that none of them can teach",
+        "n: every one of its 3 tasks never passes: passing alone can teach nothing",
+        "a: every one of its 3 tasks always passes: passing alone can teach nothing",
     ]
 
 
@@ -159,23 +157,3 @@ def test_findings_name_the_agents_whose_records_do_not_count() -> None:
     found = reporting.findings(run(AGENT, agent(agent="m", masked=9, scored=3)))
 
     assert found == ["m: 3 of 12 records count: 9 masked"]
-
-
-def test_a_report_is_markdown_with_the_findings_first() -> None:
-    report = reporting.markdown(run(AGENT, warnings=("look here",)))
-
-    assert report.splitlines()[:3] == [
-        "# 12 of 12 rollouts collected; mean reward 0.500 (n=3 tasks)",
-        "",
-        "- look here",
-    ]
-    assert "| math_agent | 12/12 | 12 | 0.500 ± 0.125 | 3 | 1 | 1 | 1 |" in report
-    assert report.endswith("- `out/r.jsonl`\n")
-
-
-@given(st.text(st.characters(exclude_categories=["Cc", "Zl", "Zp"]), min_size=1))
-def test_no_name_breaks_the_table(name: str) -> None:
-    report = reporting.markdown(run(agent(agent=name)))
-
-    (line,) = [line for line in report.split("\n") if line.endswith("| 1 | 1 | 1 |")]
-    assert line.replace("\\|", "").count("|") == len(reporting.COLUMNS) + 1

@@ -163,6 +163,15 @@ def test_a_threshold_beside_the_rewards_is_told_with_their_range(
     assert found_in(tasks, pass_threshold=high) == {}
 
 
+def test_tasks_whose_rewards_differ_below_the_threshold_can_still_teach() -> None:
+    rewards = ((0.1, 0.2), (0.0, 0.3), (0.2, 0.2))
+
+    found = found_in([[Rollout(one) for one in task] for task in rewards])
+
+    assert "in 2, can teach" in found["never_passes"].sentence
+    assert "none can teach" not in found["never_passes"].sentence
+
+
 def test_tasks_that_never_or_always_pass_cannot_teach() -> None:
     varied = changed(mixed(), lambda _t, r, one: Rollout(r * 0.1, answer=one.answer))
     tasks = [*varied[:3]]

@@ -152,6 +152,22 @@ def test_tasks_without_a_score_are_not_said_to_be_in_one_run_only(
     assert "1 task of the candidate not compared: no scored rollout\n" in done.stdout
 
 
+def test_the_order_of_a_plan_does_not_change_what_its_tasks_say(tmp_path: Path) -> None:
+    before = output(tmp_path / "a.jsonl", range(6), half)
+    after = output(tmp_path / "b.jsonl", range(6), half)
+    for files, step in ((before, 1), (after, -1)):
+        rows = map(orjson.loads, files.materialized_inputs.read_bytes().splitlines())
+        lines = []
+        for row in rows:
+            row["responses_create_params"]["seed"] = row["_ng_rollout_index"]
+            lines.append(orjson.dumps(row) + b"\n")
+        files.materialized_inputs.write_bytes(b"".join(lines[::step]))
+
+    found = compare_outputs(before, after, CompareOptions())
+
+    assert (found.overall.num_tasks, found.warnings) == (6, ())
+
+
 def test_a_regression_is_a_critical_finding(tmp_path: Path) -> None:
     before = output(tmp_path / "a.jsonl", range(NUM_TASKS), half)
     after = output(tmp_path / "b.jsonl", range(NUM_TASKS), worse)
