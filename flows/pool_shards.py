@@ -22,7 +22,7 @@ from prefect.states import Cancelled, Cancelling, Crashed
 
 from flows.leading import STOP_SECONDS, Led
 from flows.shard_runs import page_of, progress_of, states_of, submit, workers_of
-from tasks.adapters.lock_holder import Pulse, pulse
+from tasks.adapters.lock_holder import Pulse, living_holder, pulse
 from tasks.adapters.run_directory import RunFiles
 from tasks.adapters.shard_summaries import drop_summary, found_summary
 from tasks.core.errors import ServersNotReadyError
@@ -240,7 +240,8 @@ class _Pool:
     async def _let_stop(self) -> None:
         """Wait for shards that were told to stop; what does not is cancelled."""
         for shard in self._open:
-            if shard.is_waiting:
+            # By its lock, too: the server tells of a beginning somewhat later.
+            if shard.is_waiting and living_holder(shard.own.lock) is None:
                 await self._set_state(shard, Cancelled(message="its run was stopped"))
                 shard.summary = self._uncollected(shard, None)
         deadline = time.monotonic() + STOP_SECONDS

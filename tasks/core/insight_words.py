@@ -25,7 +25,8 @@ def in_words(insights: Insights) -> list[tuple[str, str]]:
 def mean_in_words(reward: RewardEstimate) -> str:
     """Return a mean with how sure it is, or with why that is not known."""
     tasks = _count(reward.num_tasks, "task")
-    said = f"{figure(reward.macro_mean)} (n={tasks})"
+    mean = reward.macro_mean
+    said = f"{'unknown' if mean is None else figure(mean)} (n={tasks})"
     if reward.interval is not None:
         low, high = reward.interval.low, reward.interval.high
         said += f", 95 % interval {figure(low)} to {figure(high)}"

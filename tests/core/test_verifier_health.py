@@ -7,7 +7,7 @@ import pytest
 from tasks.core.deriving import derive_insights
 from tasks.core.insights import Finding
 from tasks.core.options import ProfileOptions
-from tasks.core.rollout_table import YES, RolloutStatus
+from tasks.core.rollout_table import UNKNOWN, YES, RolloutStatus
 from tasks.core.verifier_health import NAMES
 from tests.core.tables import Rollout, table_of
 
@@ -135,6 +135,16 @@ def test_a_run_that_was_stopped_early_has_not_died() -> None:
     assert set(found) == {"low_coverage"}
     assert found["low_coverage"].severity == "critical"
     assert "4 tasks have none at all" in found["low_coverage"].sentence
+
+
+def test_a_server_that_sends_zeros_without_a_reply_has_died() -> None:
+    silent = Rollout(0.0, empty=UNKNOWN)
+    right = Rollout(1.0, empty=UNKNOWN)
+    died = changed(mixed(), lambda t, _r, one: silent if t >= 3 else one)
+    no_replies = changed(mixed(), lambda t, _r, _one: silent if t >= 3 else right)
+
+    assert found_in(died)["environment_died"].evidence["before"] == 12
+    assert "environment_died" not in found_in(no_replies)
 
 
 def test_a_server_that_answers_nothing_from_some_point_on_has_died() -> None:

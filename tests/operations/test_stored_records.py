@@ -9,12 +9,12 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from tasks.adapters.rollout_metrics import read_rollout_metrics
 from tasks.adapters.run_directory import RunFiles
 from tasks.adapters.source_marks import changed_since
 from tasks.core.counts import RunCounts
 from tasks.core.errors import RecordError
 from tasks.core.rollout_table import RolloutTable
-from tasks.operations import stored_records
 from tasks.operations.profiling_run import ProfileRequest, profile_run, sources_of
 from tasks.operations.rollout_columns import read_rollout_table
 
@@ -188,7 +188,7 @@ def test_a_long_file_that_was_written_to_but_did_not_grow_is_read_again(
     with files.rollouts.open("ab") as file:
         file.write(b" " * 20_000_000 + b"\n")
     profile(files)
-    (mark,) = stored_records.read_rollout_metrics(files.rollout_metrics).sources
+    (mark,) = read_rollout_metrics(files.rollout_metrics).sources
 
     assert changed_since(files.rollouts, mark) is None
     os.utime(files.rollouts)

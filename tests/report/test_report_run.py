@@ -105,6 +105,13 @@ def test_without_insights_the_command_says_how_to_make_them(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_export_without_insights_says_how_to_make_them(command: Run) -> None:
+    done = command("export", "rollouts.jsonl", "--mlflow")
+
+    assert done.returncode == 2
+    assert "write it first: reward-profiling profile --insights" in done.stderr
+
+
 @pytest.mark.parametrize("content", ["", "{}", '{"schema_version": 99}', "[1]"])
 def test_insights_that_are_none_are_refused_and_an_older_report_stays(
     command: Run, output: RunFiles, content: str
