@@ -3,8 +3,8 @@
     python benchmarks/orchestration.py [--rollouts N]
 
 A plan of N rollouts (5,000), 8 of a task, 64 in flight, 0.1 s and 20 KB each, against
-the stub server: once by the commands that know no Prefect, once by `run`, reporting to
-a Prefect server that is started for it. A run of one rollout gives the cost of
+the stub server: once by the functions that the steps call (plain_run.py), once by
+`run`, reporting to a Prefect server that is started for it. A run of one rollout gives the cost of
 starting; what is above it grows with the rollouts. Then the time from the command to
 its first request, beside a flow of Prefect's with one empty step: with that server, and
 with the temporary one that Prefect starts by itself.
@@ -92,9 +92,9 @@ def processor_seconds(pid: int) -> float:
 
 
 def cost(line: list[str], folder: Path, env: Mapping[str, str]) -> float:
-    """Run a command of ours; return its processor seconds."""
+    """Run a command; return its processor seconds."""
     child = subprocess.Popen(
-        [TOOL, *line], cwd=folder, env=dict(env),
+        line, cwd=folder, env=dict(env),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     _, status, usage = os.wait4(child.pid, 0)
@@ -120,23 +120,17 @@ def planned(count: int) -> list[str]:
 
 
 def plain(folder: Path, count: int, env: Mapping[str, str]) -> float:
-    """Do the run's steps by the commands that know no Prefect."""
+    """Do the run's steps without Prefect; return the processor seconds."""
     output = f"{unused('plain', folder)}/r.jsonl"
-    at_head = ["--output", output, "--head-url", HEAD]
-    lines = (
-        ["materialize", *planned(count), "--output", output],
-        ["collect", *at_head, "--concurrency", str(IN_FLIGHT)],
-        ["aggregate", *at_head],
-        # The option makes it derive the insights, as the run does.
-        ["profile", "--rollouts", output, "--signal-tolerance", "1e-6"],
-    )
-    return sum(cost(line, folder, env) for line in lines)
+    repeats = min(count, REPEATS)
+    given = [f"{count}.jsonl", output, HEAD, str(IN_FLIGHT), str(repeats)]
+    return cost([sys.executable, str(HERE / "plain_run.py"), *given], folder, env)
 
 
 def run_line(count: int, output: str) -> list[str]:
     """Return a run of `count` rollouts."""
     return [
-        "run", *planned(count), "--output", output,
+        TOOL, "run", *planned(count), "--output", output,
         "--head-url", HEAD, "--concurrency", str(IN_FLIGHT),
     ]  # fmt: skip
 

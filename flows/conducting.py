@@ -1,6 +1,7 @@
 """Runs the flow in this process and says how it ended."""
 
 import asyncio
+import gc
 from typing import NamedTuple
 
 import httpx
@@ -35,6 +36,8 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
         from flows.temporary_server import prepare_temporary_server  # noqa: PLC0415
 
         prepare_temporary_server()
+    gc.collect()
+    gc.freeze()  # what was imported stays: each later collection would look at it again
     try:
         with tags(RUN_TAG):  # automations watch it as they watch deployed runs
             state = await reward_profiling(params, return_state=True)

@@ -157,9 +157,13 @@ def _fields(records: RecordColumns) -> list[_Field]:
     plain = _named(taken, "_own/", hidden)
     rest = {name: c for name, c in records.usage.items() if name not in usage}
     unseen = [_Field(_USAGE, name, "") for name in rest if name in own]
-    reward = records.own.get(wire.REWARD)
-    if reward is not None and wire.REWARD not in own:
-        unseen.append(_Field(_OWN, wire.REWARD, ""))
+    # A member that is no number gives its place to the usage's number of that name.
+    placed = {wire.REWARD, *records.usage}
+    unseen += [
+        _Field(_OWN, name, "")
+        for name in records.own
+        if name in placed and name not in own
+    ]
     return [*sourced, *plain, *unseen]
 
 

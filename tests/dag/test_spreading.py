@@ -154,7 +154,7 @@ def reference(
     """Give the profile of the same plan, collected in the run's own process."""
     output = tmp_path_factory.mktemp("threads") / "r.jsonl"
     env = {**command_env, "PREFECT_API_URL": api_url}
-    line = [COMMAND, "run", "--demo", "--output", output, *PLAN]
+    line = [COMMAND, "run", "--demo", "--output", str(output), *PLAN]
     subprocess.run(line, env=env, capture_output=True, check=True)
     return profile_bytes(output)
 

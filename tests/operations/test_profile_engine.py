@@ -20,8 +20,9 @@ NUMBERS = (
     st.booleans()
     | st.integers(-9, 9)
     | st.integers(2**53 - 2, 2**53 + 2)
-    | st.sampled_from([0.0, -0.0, 0.1, 0.5, 1.0, 1e308, 1.7e18, 2**63 - 1])
-    | st.floats(-1e6, 1e6)
+    | st.sampled_from([0.0, 0.1, 0.5, 1.0, 1e308, 1.7e18, 2**63 - 1])
+    # Without -0.0: which zero is the largest, Gym itself leaves to the processor.
+    | st.floats(-1e6, 1e6).map(lambda value: value + 0.0)
 )
 VALUES = NUMBERS | st.none() | st.text(max_size=3) | st.just([1]) | st.just({"n": 1})
 NAMES = st.sampled_from(["reward", "n", "a/b", "", "é x", "_h", "reward_2", "status"])
