@@ -120,7 +120,7 @@ def _read_additions(options: PlanOptions) -> tuple[Additions, list[str]]:
 
 
 def files_of(options: PlanOptions) -> list[Path]:
-    """Return the files, besides the input, that the plan of these options is made of."""
+    """Return the files that a plan is made of, besides its input."""
     prompts = [] if options.prompt_config is None else [Path(options.prompt_config)]
     if options.skills is None:
         return prompts

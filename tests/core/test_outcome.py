@@ -5,6 +5,7 @@ import pytest
 from tasks.core import outcome
 from tasks.core.insights import Finding, Severity
 from tasks.core.models import RunSummary
+from tasks.core.options import Strictness
 
 WHOLE = RunSummary(
     output="runs/r.jsonl", planned=8, collected=8, scored=8, unscored=0, masked=0,
@@ -45,7 +46,7 @@ def test_a_state_says_what_needs_attention_and_leaves_notes_out() -> None:
 
 @pytest.mark.parametrize(("strict", "count"), [("critical", 1), ("warning", 2)])
 def test_strictness_takes_what_is_as_bad_or_worse(
-    strict: outcome.Strictness, count: int
+    strict: Strictness, count: int
 ) -> None:
     severities: tuple[Severity, ...] = ("critical", "warning", "note")
     summary = with_findings(*(finding(s, s) for s in severities))

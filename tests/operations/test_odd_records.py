@@ -216,8 +216,7 @@ def test_failures_given_as_records_are_refused_by_name_and_said_by_content(
 def test_three_hundred_metrics_that_come_and_go(tmp_path: Path) -> None:
     names = [f"metric {number}" for number in range(300)]
     records = [
-        orjson.dumps(dict.fromkeys(names[at::7], at))[:-1] + b","
-        for at in range(1, 15)
+        orjson.dumps(dict.fromkeys(names[at::7], at))[:-1] + b"," for at in range(1, 15)
     ]
 
     profiled(tmp_path, *records)
