@@ -6,8 +6,8 @@ A plan of N rollouts (5,000), 8 of a task, 64 in flight, 0.1 s and 20 KB each, a
 the stub server: once by the functions that the steps call (plain_run.py), once by
 `run`, reporting to a Prefect server that is started for it. A run of one rollout gives
 the cost of starting; what is above it grows with the rollouts. Then the time from the
-command to its first request, beside a flow of Prefect's with one empty step: with that server, and
-with the temporary one that Prefect starts by itself.
+command to its first request, beside a flow of Prefect's with one empty step: with that
+server, and with the temporary one that Prefect starts by itself.
 """
 
 import argparse
