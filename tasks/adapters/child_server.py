@@ -155,12 +155,13 @@ class Family:
         stat = _stat(pid)
         if stat is None:
             return pid in self._known
-        if pid not in self._known and not self._has(stat.parent):
+        if pid not in self._known and not self.has(stat.parent):
             return False
         self._known.add(pid)
         return stat.state == "Z"
 
-    def _has(self, pid: int) -> bool:
+    def has(self, pid: int) -> bool:
+        """Say whether a process is the ancestor or comes from it."""
         for _ in range(_MOST_GENERATIONS):
             if pid == self._ancestor:
                 return True

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -131,7 +131,11 @@ def head_port(options: ServerOptions) -> int | None:
 def is_start_of(
     options: ServerOptions, private: PrivateFolder, config: Mapping[str, Any]
 ) -> bool:
-    """Say whether a configuration is that of the start that has this folder."""
+    """Say whether a configuration is that of the start that has this folder.
+
+    False for one that names no log folder, as that of an older Gym: then the process
+    that listens is to be looked at.
+    """
     is_overridden = any(_LOG_FOLDER.match(one) for one in options.gym_overrides)
     return is_overridden or config.get("nemo_gym_log_dir") == str(private.logs)
 
@@ -178,6 +182,25 @@ def server_log(logs: Path, server: str) -> Path:
 
 def port_holder(port: int) -> str | None:
     """Say who listens on a port: "pid 12 (name)", or "another process"."""
+    inodes = _listening(port)
+    if not inodes:
+        return None
+    pid = _holder_of(inodes)
+    if pid is None:
+        return "another process"
+    name = ""
+    with suppress(OSError):
+        name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    return f"pid {pid} ({name})"
+
+
+def port_holder_pid(port: int) -> int | None:
+    """Return the process that listens on a port; None where that cannot be seen."""
+    return _holder_of(_listening(port))
+
+
+def _listening(port: int) -> set[str]:
+    """Return the sockets that listen on a port, as /proc names them."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError):
@@ -185,11 +208,12 @@ def port_holder(port: int) -> str | None:
                 fields = line.split()
                 if fields[3] == _LISTENING and fields[1].endswith(f":{port:04X}"):
                     inodes.add(f"socket:[{fields[9]}]")
-    if not inodes:
-        return None
+    return inodes
+
+
+def _holder_of(inodes: Container[str]) -> int | None:
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with suppress(OSError):
             if os.readlink(link) in inodes:  # noqa: PTH115 - a name, not a path
-                name = (link.parents[1] / "comm").read_text(encoding="utf-8").strip()
-                return f"pid {link.parents[1].name} ({name})"
-    return "another process"
+                return int(link.parents[1].name)
+    return None

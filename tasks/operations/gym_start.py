@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tasks.adapters.child_server import (
     Family,
@@ -16,6 +17,7 @@ from tasks.adapters.child_server import (
     text_since,
 )
 from tasks.adapters.gym_command import (
+    PrivateFolder,
     ended_server,
     gym_arguments,
     gym_environment,
@@ -23,6 +25,7 @@ from tasks.adapters.gym_command import (
     head_port,
     is_start_of,
     port_holder,
+    port_holder_pid,
     private_folder,
     server_log,
 )
@@ -80,14 +83,24 @@ class GymStart:
                 environment=gym_environment(executable, private.path),
                 removed=private.path,
             ) as guardian:
+                family = Family(guardian.pid)
                 waiting = Waiting(
                     self.url, self._seconds, observe,
-                    has_ended=Family(guardian.pid).has_lost,
-                    is_own=partial(is_start_of, self._options, private),
+                    has_ended=family.has_lost,
+                    is_own=partial(self._is_own, private, family),
                 )  # fmt: skip
                 await self._until_ready(guardian, waiting)
                 async with self._noticing(guardian, waiting):
                     yield
+
+    def _is_own(
+        self, private: PrivateFolder, family: Family, config: Mapping[str, Any]
+    ) -> bool:
+        """Say whether the head server that answers is this start's."""
+        if is_start_of(self._options, private, config):
+            return True
+        holder = port_holder_pid(self._port)
+        return holder is not None and family.has(holder)
 
     def again(self) -> ServerState:
         """Return the head server's state when Gym is started once more."""
