@@ -5,17 +5,17 @@ import gc
 from typing import NamedTuple
 
 import httpx
-from prefect import tags
 from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_URL
 
 from flows.exit_codes import ExitCode
 from flows.parameters import RewardProfilingParams
 from flows.reward_profiling import reward_profiling
+from flows.tagging import tagged_run
 from flows.terminal import STOPPED, Live, warn
 from tasks.core.models import RunSummary
 from tasks.core.options import Strictness
-from tasks.core.outcome import RUN_TAG, as_bad_as
+from tasks.core.outcome import as_bad_as
 from tasks.operations.stopping import exit_code_of_signal
 
 
@@ -39,7 +39,7 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     gc.collect()
     gc.freeze()  # what was imported stays: each later collection would look at it again
     try:
-        with tags(RUN_TAG):  # automations watch it as they watch deployed runs
+        with tagged_run():  # automations watch it as they watch deployed runs
             state = await reward_profiling(params, return_state=True)
     except asyncio.CancelledError:
         if exit_code_of_signal() is None:

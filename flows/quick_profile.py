@@ -14,7 +14,8 @@ from flows.exit_codes import ExitCode
 from flows.plain_errors import STOPPED, code_of, words_of
 from flows.summary_lines import Styled, file_lines, summary_lines
 from tasks.core.errors import RewardProfilingError
-from tasks.operations.profiling_run import ProfileRequest, profile_run, sources_given
+from tasks.operations.profiling_run import profile_run
+from tasks.operations.run_reading import ProfileRequest, sources_given
 
 _PATHS = ("--rollouts", "--inputs", "--output")
 _FLAGS = {"--allow-partial": "allow_partial", "--rebuild": "rebuild"}

@@ -14,6 +14,7 @@ from flows.parameters import RewardProfilingParams
 from flows.rounds import collect_rounds
 from flows.run_name import run_name, scheduled_start
 from flows.shards import check_spread
+from flows.tagging import untagged_steps
 from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.aggregate_metrics import aggregate_metrics
@@ -36,7 +37,7 @@ from tasks.start_servers import start_servers
 async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     """Profile the rewards of a task file on NeMo Gym environments."""
     tell_page()
-    with stop_on_signals():
+    with untagged_steps(), stop_on_signals():
         try:
             summary = await profiled(params.at(scheduled_start()))
         except asyncio.CancelledError:

@@ -13,7 +13,7 @@ from tasks.core.reporting import zeros
 from tasks.operations.aggregating import aggregate
 from tasks.operations.collecting import read_servers
 from tasks.run_page import tell, tell_warning
-from tasks.step_results import FilesAgree
+from tasks.step_results import STORAGE, FilesAgree
 
 
 @task(
@@ -21,6 +21,7 @@ from tasks.step_results import FilesAgree
     task_run_name="aggregate",
     cache_policy=step_keys.AGGREGATE,
     result_serializer=FilesAgree(),
+    result_storage=STORAGE,
 )
 async def aggregate_metrics(
     output: Path, servers: ReadyServers, options: AggregateOptions

@@ -11,7 +11,7 @@ from tasks.core.models import RunSummary
 from tasks.core.options import ProfileOptions
 from tasks.operations.insights_run import add_insights
 from tasks.operations.report_run import add_report
-from tasks.step_results import FilesAgree
+from tasks.step_results import STORAGE, FilesAgree
 
 
 @task(
@@ -19,6 +19,7 @@ from tasks.step_results import FilesAgree
     task_run_name="insights",
     cache_policy=step_keys.INSIGHTS,
     result_serializer=FilesAgree(),
+    result_storage=STORAGE,
 )
 async def derive_insights(summary: RunSummary, options: ProfileOptions) -> RunSummary:
     """Write the insights and the report; return the summary with their findings.

@@ -14,7 +14,7 @@ from tasks.operations.collecting import read_servers
 from tasks.operations.materializing import check_input, materialize
 from tasks.operations.policy_model import refuse_other_model, remember_model
 from tasks.run_page import tell, tell_warning
-from tasks.step_results import FilesAgree
+from tasks.step_results import STORAGE, FilesAgree
 
 
 @task(
@@ -22,6 +22,7 @@ from tasks.step_results import FilesAgree
     task_run_name="plan {input_path.name}",
     cache_policy=step_keys.PLAN,
     result_serializer=FilesAgree(),
+    result_storage=STORAGE,
 )
 async def materialize_inputs(
     input_path: Path, output: Path, options: PlanOptions, servers: ReadyServers

@@ -10,7 +10,7 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import RunSummary, ShardSummary, with_stops
 from tasks.core.options import ProfileOptions
 from tasks.operations.profiling_run import profile_output
-from tasks.step_results import FilesAgree
+from tasks.step_results import STORAGE, FilesAgree
 
 
 @task(
@@ -18,6 +18,7 @@ from tasks.step_results import FilesAgree
     task_run_name="profile",
     cache_policy=step_keys.PROFILE,
     result_serializer=FilesAgree(),
+    result_storage=STORAGE,
 )
 async def profile_rewards(
     output: Path, options: ProfileOptions, shards: list[ShardSummary]

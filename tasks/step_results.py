@@ -16,8 +16,13 @@ import pydantic_core
 from prefect.cache_policies import CacheKeyFnPolicy, CachePolicy
 from prefect.context import TaskRunContext
 from prefect.serializers import D, JSONSerializer, Serializer
+from prefect.settings import get_current_settings
 
 from tasks.adapters.file_stamp import file_stamp
+
+STORAGE = Path(get_current_settings().results.local_storage_path)
+"""Where results are kept: beside Prefect's own of this machine, whose files they stamp.
+Named, so that no step asks Prefect's server, which may be away, for a better place."""
 
 
 class StaleResultError(Exception):

@@ -19,11 +19,8 @@ from tasks.operations.ledgers import count_collected
 from tasks.operations.materializing import check_input
 from tasks.operations.materializing import materialize as write_plan
 from tasks.operations.merging import merge_shards
-from tasks.operations.profiling_run import (
-    ProfileRequest,
-    profile_sources,
-    sources_given,
-)
+from tasks.operations.profiling_run import profile_sources
+from tasks.operations.run_reading import ProfileRequest, sources_given
 
 _PLAN = PlanOptions()
 _PROFILE = ProfileOptions()

@@ -49,6 +49,8 @@ _PLAIN_NAMES = frozenset({
 })  # fmt: skip
 
 Named = tuple[str, Callable[[], Column]]
+Stamps = list[list[int | str]]
+"""Files, each by its name, size, time of change and inode; by its name if missing."""
 
 
 class _Field(msgspec.Struct, frozen=True, array_like=True):
@@ -73,8 +75,10 @@ class _Head(msgspec.Struct, frozen=True):
 
     version: int
     sources: list[SourceMark]
-    stamps: list[list[int | str]]
+    stamps: Stamps
     """What the plan and the failures were when they were read."""
+    outputs: Stamps
+    """What the files of the profile were when they had been written."""
     has_replies: bool
     indices: tuple[str, str]
     """How task and rollout indices are written."""
@@ -102,7 +106,8 @@ class StoredRecords(NamedTuple):
     records: RecordColumns
     """In key order."""
     sources: list[SourceMark]
-    stamps: list[list[int | str]]
+    stamps: Stamps
+    outputs: Stamps
     has_replies: bool
     copies: Copies
 
@@ -118,7 +123,8 @@ def write_rollout_metrics(
     path: Path,
     rows: RunRows,
     sources: Sequence[SourceMark],
-    stamps: list[list[int | str]],
+    stamps: Stamps,
+    outputs: Stamps,
 ) -> None:
     """Write a run's columns, whole or not at all."""
     records = rows.records
@@ -128,6 +134,7 @@ def write_rollout_metrics(
         version=VERSION,
         sources=list(sources),
         stamps=stamps,
+        outputs=outputs,
         has_replies=records.has_replies and len(records) > 0,
         indices=(_index_form(rows.table.tasks), _index_form(rows.table.rollout)),
         layouts=[(list(layout.own), list(layout.usage)) for layout in records.layouts],
@@ -360,18 +367,19 @@ def _shapes(
     records: RecordColumns, fields: Sequence[_Field], has_record: bytes
 ) -> Texts:
     """Return each record's layout and the kinds of its numbers, as bytes."""
-    kinds = [_number_column(records, field).kinds for field in fields]
-    of_rows: Iterable[tuple[int, ...]] = (
-        zip(*kinds, strict=True) if kinds else repeat(())
-    )
-    known: dict[tuple[int, tuple[int, ...]], int] = {}
+    columns = [_number_column(records, field) for field in fields]
+    only = [column.only_kind for column in columns]
+    varied = [c.kinds for c, kind in zip(columns, only, strict=True) if kind is None]
+    known: dict[tuple[int, ...], int] = {}
     codes = [
         known.setdefault(shape, len(known))
-        for shape in zip(records.layout, of_rows, strict=False)
+        for shape in zip(records.layout, *varied, strict=True)
     ]
-    texts: list[bytes | None] = [
-        layout.to_bytes(_LAYOUT_BYTES, "little") + bytes(row) for layout, row in known
-    ]
+    texts: list[bytes | None] = []
+    for layout, *kinds in known:
+        each = iter(kinds)
+        spelled = bytes(next(each) if kind is None else kind for kind in only)
+        texts.append(layout.to_bytes(_LAYOUT_BYTES, "little") + spelled)
     absent = len(texts)
     return Texts(
         array("I", placed(codes, has_record, absent)), [*texts, None], is_text=False
@@ -398,7 +406,12 @@ def read_rollout_metrics(path: Path) -> StoredRecords:
     except (ParquetError, msgspec.MsgspecError, LookupError, ValueError) as error:
         raise UnusableError(f"is damaged or foreign ({error})") from error
     return StoredRecords(
-        records, head.sources, head.stamps, head.has_replies, head.copies
+        records,
+        head.sources,
+        head.stamps,
+        head.outputs,
+        head.has_replies,
+        head.copies,
     )
 
 

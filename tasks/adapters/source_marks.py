@@ -7,6 +7,7 @@ that keeps its size but was written to again is not trusted at all.
 
 import os
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -58,6 +59,18 @@ def glimpse(path: Path) -> Glimpse:
     with open_to_read(path) as file:
         found = os.fstat(file.fileno())
     return Glimpse(found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def stamps_of(folder: Path, paths: Iterable[Path]) -> list[list[int | str]]:
+    """Return the name, size, time of change and inode of files that may be missing."""
+    return [[name_from(folder, path), *_figures(path)] for path in paths]
+
+
+def _figures(path: Path) -> list[int | str]:
+    if not path.exists():
+        return []
+    seen = glimpse(path)
+    return [seen.size, seen.modified, seen.inode]
 
 
 def mark_of(path: Path, folder: Path, seen: Glimpse, end: ScanEnd) -> SourceMark:

@@ -55,7 +55,7 @@ def _described(
     count = sizes[0]
     is_even = count <= _MOST_AT_ONCE and sizes.count(count) == len(sizes)
     if is_even and values.count(None) == 0:
-        found = _at_once(values, count, is_int=columns.every_int)
+        found = _at_once(values, count, is_whole=metric.whole, is_int=columns.every_int)
         if found is not None:
             return found
     described = []
@@ -70,9 +70,15 @@ def _described(
     return [[group.get(name) for group in described] for name in STATISTICS]
 
 
-def _at_once(values: Values, count: int, *, is_int: bool) -> Sequence[Column] | None:
-    """Describe groups of `count` values each; None where some result is no number."""
-    numbers: list[float] = list(map(float, values))  # type: ignore[arg-type]
+def _at_once(
+    values: Values, count: int, *, is_whole: bool, is_int: bool
+) -> Sequence[Column] | None:
+    """Describe groups of `count` values each; None where some result is no number.
+
+    `is_whole` says that the values are whole numbers, and not floats as otherwise;
+    `is_int`, that the largest and the smallest are written as such.
+    """
+    numbers: Sequence[Any] = list(map(float, values)) if is_whole else values  # type: ignore[arg-type]
     places = [numbers[place::count] for place in range(count)]
     means = list(map(truediv, _sums(places), repeat(count)))
     deviations: list[float]
@@ -93,13 +99,13 @@ def _at_once(values: Values, count: int, *, is_int: bool) -> Sequence[Column] | 
     return (
         [*means],
         [group[-1] for group in groups],
-        [*map(moments.least, groups)],
+        [group[0] or moments.least(group) for group in groups],
         [*map(moments.median, groups)],
         [*deviations],
     )
 
 
-def _sums(places: Sequence[list[float]]) -> list[float]:
+def _sums(places: Sequence[Sequence[float]]) -> list[float]:
     """Add up each group's values, `places[r]` being the r-th of each (NumPy's order).
 
     See `moments.pairwise_sum`; there are at most 128 places.
@@ -107,10 +113,10 @@ def _sums(places: Sequence[list[float]]) -> list[float]:
     count = len(places)
     whole = count - count % moments.LANES
     if not whole:
-        total = places[0]
+        total = list(places[0])
         rest = places[1:]
     else:
-        lanes = list(places[: moments.LANES])
+        lanes: list[Sequence[float]] = list(places[: moments.LANES])
         for base in range(moments.LANES, whole, moments.LANES):
             lanes = [
                 list(map(add, lane, places[base + at])) for at, lane in enumerate(lanes)

@@ -135,6 +135,17 @@ class NumberColumn(msgspec.Struct):
             ]
         return values
 
+    def _taken_kinds(self, order: Sequence[int]) -> bytearray:
+        if self.only_kind is not None:
+            return bytearray((self.only_kind,)) * len(order)
+        return bytearray(gathered(self.kinds, order))
+
+    @property
+    def only_kind(self) -> int | None:
+        """The kind that all rows have; None where they differ, or there are none."""
+        kinds = self.kinds
+        return kinds[0] if kinds and kinds.count(kinds[0]) == len(kinds) else None
+
     def floats_at(self, rows: Sequence[int]) -> list[float | None]:
         """Return the numbers of some rows as floats; None where there is none."""
         kinds = bytes(gathered(self.kinds, rows))
@@ -153,7 +164,7 @@ class NumberColumn(msgspec.Struct):
         wide = self.wide
         return NumberColumn(
             array(self.values.typecode, gathered(self.values, order)),
-            bytearray(gathered(self.kinds, order)),
+            self._taken_kinds(order),
             {at: wide[row] for at, row in enumerate(order) if row in wide}
             if wide
             else {},

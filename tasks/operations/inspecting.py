@@ -18,11 +18,11 @@ from tasks.core.overview import (
     num_given_up,
     tenths,
 )
-from tasks.operations.profiling_run import (
+from tasks.operations.profiling_run import counted
+from tasks.operations.run_reading import (
     ProfileRequest,
     Reading,
     Sources,
-    counted,
     read_run,
     without_cyclic_collection,
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.rollout_table import RolloutTable
-from tasks.operations.profiling_run import (
+from tasks.operations.run_reading import (
     ProfileRequest,
     Sources,
     read_run,

@@ -9,12 +9,8 @@ import pytest
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.counts import RunCounts
 from tasks.core.errors import ConfigError, RecordError
-from tasks.operations.profiling_run import (
-    ProfileRequest,
-    profile_run,
-    sources_given,
-    sources_of,
-)
+from tasks.operations.profiling_run import profile_run
+from tasks.operations.run_reading import ProfileRequest, sources_given, sources_of
 
 KEY = b'"_ng_task_index":0,"_ng_rollout_index":'
 

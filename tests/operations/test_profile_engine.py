@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.counts import RunCounts
-from tasks.operations.profiling_run import ProfileRequest, Sources, profile_run
+from tasks.operations.profiling_run import profile_run
+from tasks.operations.run_reading import ProfileRequest, Sources
 from tests.core.reference_profile import reference_files
 
 Json = dict[str, Any]

@@ -14,7 +14,8 @@ from tasks.core.errors import (
     RecordError,
     UnknownRolloutError,
 )
-from tasks.operations.profiling_run import ProfileRequest, Sources, profile_run
+from tasks.operations.profiling_run import profile_run
+from tasks.operations.run_reading import ProfileRequest, Sources
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 """Plans and records, with the three files that Gym 0.7.0 made of them."""

@@ -15,8 +15,9 @@ from tasks.adapters.source_marks import changed_since
 from tasks.core.counts import RunCounts
 from tasks.core.errors import RecordError
 from tasks.core.rollout_table import RolloutTable
-from tasks.operations.profiling_run import ProfileRequest, profile_run, sources_of
+from tasks.operations.profiling_run import profile_run
 from tasks.operations.rollout_columns import read_rollout_table
+from tasks.operations.run_reading import ProfileRequest, sources_of
 
 ANSWER = {"type": "message", "content": [{"type": "output_text", "text": "Paris"}]}
 
@@ -117,14 +118,14 @@ def test_columns_that_cannot_be_trusted_are_made_anew_and_that_is_said(
     files: RunFiles, change: Callable[[bytes], bytes], said: str
 ) -> None:
     expected = rebuilt(files)
-    good = files.rollout_metrics.read_bytes()
-    files.rollout_metrics.write_bytes(change(good))
+    good = pq.read_table(files.rollout_metrics)
+    files.rollout_metrics.write_bytes(change(files.rollout_metrics.read_bytes()))
 
     counts = profile(files)
 
     assert written(files) == expected
     assert any("made anew" in text and said in text for text in counts.warnings)
-    assert files.rollout_metrics.read_bytes() == good
+    assert pq.read_table(files.rollout_metrics).equals(good)
 
 
 def test_columns_of_another_version_are_made_anew(
@@ -213,15 +214,23 @@ def test_columns_are_moved_together_with_their_records(
     assert written(RunFiles(moved / "r.jsonl")) == expected
 
 
-def test_columns_are_left_alone_when_nothing_changed_and_follow_the_failures(
-    files: RunFiles,
-) -> None:
-    profile(files)
-    before = files.rollout_metrics.stat().st_mtime_ns
+def test_what_is_written_is_left_alone_while_nothing_changes(files: RunFiles) -> None:
+    first = profile(files)
+    paths = [files.rollout_metrics, files.reward_profiling, files.agent_metrics]
+    before = [path.stat().st_mtime_ns for path in paths]
 
-    profile(files)
-    assert files.rollout_metrics.stat().st_mtime_ns == before
+    assert profile(files) == first
+    assert [path.stat().st_mtime_ns for path in paths] == before
 
+    expected = written(files)
+    files.agent_metrics.unlink()
+    files.reward_profiling.write_bytes(b"changed")
+    profile(files)
+    assert written(files) == expected
+
+
+def test_columns_follow_the_failures(files: RunFiles) -> None:
+    profile(files)
     failure = {"_ng_task_index": 1, "_ng_rollout_index": 1, "_ng_failure_class": "late"}
     files.failures.write_bytes(orjson.dumps(failure) + b"\n")
     profile(files)
