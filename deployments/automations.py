@@ -20,6 +20,7 @@ from tasks.core.outcome import (
     PARTIAL,
     REGRESSED,
     RUN_TAG,
+    SHARD_TAG,
     VERIFIER_SUSPECT,
 )
 
@@ -34,9 +35,16 @@ CHOSEN_STATE = "Restarting"
 """Name of the state, of the type CRASHED, of a run that is started again soon."""
 _EACH_RUN = {"prefect.resource.id"}
 _RUNS = ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"})
-_TAGGED = ResourceSpecification(
-    {"prefect.resource.id": f"prefect.tag.{RUN_TAG}", "prefect.resource.role": "tag"}
-)
+
+
+def _tagged(*tags: str) -> ResourceSpecification:
+    ids = [f"prefect.tag.{tag}" for tag in tags]
+    return ResourceSpecification(
+        {"prefect.resource.id": ids, "prefect.resource.role": "tag"}
+    )
+
+
+_TAGGED = _tagged(RUN_TAG)
 _DEPLOYED = ResourceSpecification({"prefect.resource.role": "deployment"})
 
 
@@ -49,7 +57,7 @@ def silent_runs_crash() -> AutomationCore:
             after={"prefect.flow-run.heartbeat"},
             expect={"prefect.flow-run.*"},  # its end by any name, or another beat
             match=_RUNS,
-            match_related=_TAGGED,
+            match_related=_tagged(RUN_TAG, SHARD_TAG),
             for_each=_EACH_RUN,
             posture=Posture.Proactive,
             threshold=1,

@@ -12,7 +12,7 @@ from prefect.flows import load_flow_from_entrypoint
 import deployments
 from deployments.automations import CHOSEN_STATE, MAX_RESTARTS, automations
 from flows.parameters import RewardProfilingParams
-from tasks.core.outcome import EVENTS, INTERRUPTED_STATE, RUN_TAG
+from tasks.core.outcome import EVENTS, INTERRUPTED_STATE, RUN_TAG, SHARD_TAG
 
 FILE = Path(deployments.__path__[0]) / "prefect.yaml"
 DEPLOYED: list[dict[str, Any]] = yaml.safe_load(FILE.read_text())["deployments"]
@@ -58,6 +58,18 @@ def test_automations_watch_our_own_runs_alone() -> None:
             f"prefect.tag.{RUN_TAG}" if "webhook" not in name else "reward-profiling."
         )
         assert about in text, name
+
+
+def test_a_silent_shard_is_marked_and_left_to_its_run_to_start_again() -> None:
+    (shard,) = [one for one in DEPLOYED if one["name"] == "collect-shard"]
+    watched = {
+        name
+        for name, trigger in triggers()
+        if f'"prefect.tag.{SHARD_TAG}"' in trigger.model_dump_json()
+    }
+
+    assert shard["tags"] == [SHARD_TAG]
+    assert watched == {"reward-profiling: a silent run has crashed"}
 
 
 def test_a_run_is_started_again_a_bounded_number_of_times() -> None:

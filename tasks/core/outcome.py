@@ -13,6 +13,9 @@ from tasks.core.reporting import headline
 
 RUN_TAG = "reward-profiling"
 """On every run that automations watch: those of the deployments, and of the command."""
+SHARD_TAG = "reward-profiling-shard"
+"""On the runs of shards: they are marked when they go silent, and started again by the
+run that they belong to alone."""
 PARTIAL_STATE = "Partial"
 """Name of the state of a run that lacks rollouts."""
 INTERRUPTED_STATE = "Interrupted"

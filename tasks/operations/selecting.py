@@ -315,8 +315,10 @@ def _write(
     options: SelectOptions,
 ) -> None:
     with open_to_read(source.path) as file:
-        for verdict, places in dealt.items():
-            lines = _lines(source, file, places, counts, options)
+        # What is kept comes last: it is there only when the others are, so that the
+        # same command is not refused after it was killed in between.
+        for verdict in reversed(VERDICTS):
+            lines = _lines(source, file, dealt[verdict], counts, options)
             replace_file(targets.of(verdict), _writer(lines))
 
 

@@ -301,6 +301,22 @@ def test_a_selection_replaces_an_earlier_one(files: RunFiles) -> None:
     assert dealt["kept"] == source_lines()[2:4]
 
 
+def test_a_selection_that_was_cut_short_is_done_by_the_same_command(
+    files: RunFiles,
+) -> None:
+    blocking = Targets.beside(files, None).rejected
+    blocking.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        select(files)
+    blocking.rmdir()
+
+    _, dealt = select(files)
+
+    assert sorted(row for rows in dealt.values() for row in rows) == sorted(
+        source_lines()
+    )
+
+
 def test_a_dataset_folder_holds_the_kept_rows_and_a_card(
     files: RunFiles, tmp_path: Path
 ) -> None:
