@@ -11,6 +11,11 @@ PASS_TOLERANCE = 1e-9
 """How far below the threshold rounding may leave a reward that passes."""
 
 
+def is_pass(reward: float, threshold: float) -> bool:
+    """Say whether a reward reaches the threshold, give or take the tolerance."""
+    return reward >= threshold - PASS_TOLERANCE
+
+
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of planned rollouts, which add up.
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from tasks.core.agent_run import AgentRun
+from tasks.core.counts import is_pass
 from tasks.core.insight_words import percent
 from tasks.core.insights import Finding
-from tasks.core.passing import is_pass
 from tasks.core.rollout_table import NO, UNKNOWN, YES, RolloutStatus, RolloutTable
 
 _LOW_COVERAGE = 0.95

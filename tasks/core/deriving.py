@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from tasks.core import verifier_health
-from tasks.core.counts import PASS_TOLERANCE
+from tasks.core.counts import PASS_TOLERANCE, is_pass
 from tasks.core.insights import (
     Component,
     Coverage,
@@ -39,7 +39,7 @@ from tasks.core.learning_signal import (
 from tasks.core.lengths import correlation
 from tasks.core.moments import quantile
 from tasks.core.options import ProfileOptions
-from tasks.core.passing import is_pass, majority, pass_curve
+from tasks.core.passing import majority, pass_curve
 from tasks.core.rollout_table import NO, UNKNOWN, YES, RolloutStatus, RolloutTable
 from tasks.core.table_reading import as_read
 from tasks.core.uncertainty import (

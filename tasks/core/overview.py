@@ -11,8 +11,9 @@ import msgspec
 
 from tasks.core.ledger import DEFAULT_MAX_ATTEMPTS
 from tasks.core.rollout_table import RolloutStatus, RolloutTable
-from tasks.core.summary import mean_of, pass_rate
+from tasks.core.summary import pass_rate
 from tasks.core.tabulating import Failures
+from tasks.core.uncertainty import mean_of
 
 _TENTHS = 10
 _NO_RECORD = (RolloutStatus.FAILED, RolloutStatus.MISSING)

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from tasks.core.counts import PASS_TOLERANCE
 from tasks.core.insights import Majority, PassAt
 from tasks.core.uncertainty import counted_error, counted_mean
 
@@ -17,11 +16,6 @@ PassCounts = Mapping[tuple[int, int], int]
 """How many tasks have n scored rollouts of which c pass, by (n, c)."""
 
 _EVERY_K = 16
-
-
-def is_pass(reward: float, threshold: float) -> bool:
-    """Say whether a reward reaches the threshold, give or take the tolerance."""
-    return reward >= threshold - PASS_TOLERANCE
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from tasks.core.counts import PASS_TOLERANCE, AgentCounts, RunCounts
+from tasks.core.counts import AgentCounts, RunCounts, is_pass
 from tasks.core.rollout_table import RolloutStatus, RolloutTable
+from tasks.core.uncertainty import mean_of, standard_error
 
 _TELLING = 2
 """Scored rollouts below which a task is undetermined."""
@@ -103,31 +104,7 @@ def _agent_counts(name: str, tally: _Tally) -> AgentCounts:
 
 def pass_rate(rewards: Sequence[float], threshold: float) -> float:
     """Return the share of rewards at or above `threshold`, in 0..1; n >= 1."""
-    passed = sum(reward >= threshold - PASS_TOLERANCE for reward in rewards)
-    return passed / len(rewards)
-
-
-def standard_error(task_means: Sequence[float]) -> float | None:
-    """Return the standard error of the mean over tasks; None below two tasks.
-
-    Rollouts of one task are not independent, so that tasks are the sample
-    (Miller 2024, arXiv 2411.00640, with the C/(C - 1) correction).
-    """
-    count = len(task_means)
-    if count < 2:  # noqa: PLR2004 - one task has no spread
-        return None
-    mean = mean_of(task_means)
-    # A length, since the squares themselves may not fit in a float.
-    spread = math.hypot(*(value - mean for value in task_means))
-    return spread / math.sqrt((count - 1) * count)
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """Return the mean of at least one value, its sum exact."""
-    try:
-        return math.fsum(values) / len(values)
-    except OverflowError:  # the sum does not fit in a float, the mean does
-        return math.fsum(value / len(values) for value in values)
+    return sum(is_pass(reward, threshold) for reward in rewards) / len(rewards)
 
 
 def run_counts(

@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tasks.core.counts import is_pass
 from tasks.core.learning_signal import Signature, signature_of
 from tasks.core.options import ProfileOptions
-from tasks.core.passing import is_pass
 from tasks.core.rollout_table import RolloutStatus, RolloutTable
 from tasks.core.uncertainty import mean_of, variance
 

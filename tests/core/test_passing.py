@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks.core.counts import is_pass
 from tasks.core.passing import (
-    is_pass,
     ks,
     majority,
     pass_at_k,

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tasks.core.completeness import match
 from tasks.core.counts import AgentCounts
 from tasks.core.records import PlannedRow, RolloutKey
-from tasks.core.summary import pass_rate, run_counts, standard_error, summarize
+from tasks.core.summary import pass_rate, run_counts, summarize
 from tasks.core.tabulating import Failures, tabulate, unscored_reasons
+from tasks.core.uncertainty import standard_error
 from tests.core.columns_of_rows import ordered_records, plan_columns
 
 Record = dict[str, object]
