@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
+from typing import TextIO
 
 from flows.exit_codes import ExitCode
 from flows.plain_errors import STOPPED, code_of, words_of
@@ -45,14 +46,14 @@ def quick_profile(arguments: Sequence[str]) -> int | None:
             given.rollouts, inputs=given.inputs, output=given.output
         )
         counts = profile_run(sources, given.request)
+        lines = [*summary_lines(counts, _width()), *file_lines(counts)]
+        _print(lines, sys.stdout)
     except (RewardProfilingError, OSError) as error:
-        _print([Styled(f"error: {words_of(error)}")], sys.stderr.fileno())
+        _print([Styled(f"error: {words_of(error)}")], sys.stderr)
         return code_of(error)
     except KeyboardInterrupt:
-        _print([Styled(f"error: {STOPPED}")], sys.stderr.fileno())
+        _print([Styled(f"error: {STOPPED}")], sys.stderr)
         return ExitCode.INTERRUPTED
-    lines = [*summary_lines(counts, _width()), *file_lines(counts)]
-    _print(lines, sys.stdout.fileno())
     return ExitCode.PARTIAL if counts.is_partial else ExitCode.WHOLE
 
 
@@ -127,14 +128,18 @@ def _width() -> int:
         return int(columns)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or _WIDTH
-    except OSError:
+    except (AttributeError, OSError):  # standard output is closed, or no terminal
         return _WIDTH
 
 
-def _print(lines: Iterable[Styled], descriptor: int) -> None:
-    is_coloured = os.isatty(descriptor) and "NO_COLOR" not in os.environ
-    stream = sys.stderr if descriptor == sys.stderr.fileno() else sys.stdout
-    for text, style in lines:
-        code = _CODES.get(style) if is_coloured else None
-        stream.write(f"\x1b[{code}m{text}\x1b[0m\n" if code else f"{text}\n")
-    stream.flush()
+def _print(lines: Iterable[Styled], stream: TextIO | None) -> None:
+    if stream is None:  # it was closed before we came
+        return
+    is_coloured = stream.isatty() and "NO_COLOR" not in os.environ
+    try:
+        for text, style in lines:
+            code = _CODES.get(style) if is_coloured else None
+            stream.write(f"\x1b[{code}m{text}\x1b[0m\n" if code else f"{text}\n")
+        stream.flush()
+    except BrokenPipeError:  # whoever read it has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -18,6 +18,8 @@ from tasks.core.errors import ConfigError, RecordError
 
 _BOM = b"\xef\xbb\xbf"
 _BUFFER_BYTES = 1 << 20
+SEEK_BYTES = 8192
+"""A buffer for who reads a line here and a line there."""
 _SHOWN_CHARACTERS = 60
 _LONG_DIGITS = re.compile(rb"[0-9]{19}")
 _MOST_DIGITS = 21
@@ -53,14 +55,14 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 @contextmanager
-def open_to_read(path: Path) -> Iterator[IO[bytes]]:
+def open_to_read(path: Path, *, buffering: int = _BUFFER_BYTES) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes.
 
     Raises:
         ConfigError: there is no such file, or it cannot be read.
     """
     try:
-        file = path.open("rb", buffering=_BUFFER_BYTES)
+        file = path.open("rb", buffering=buffering)
     except FileNotFoundError as error:
         raise ConfigError(f"{path} does not exist") from error
     except OSError as error:

@@ -11,7 +11,8 @@ Source: Apache Parquet format 2.9, "Encodings" and `parquet.thrift`.
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import compress
+from itertools import compress, repeat
+from operator import ne
 from pathlib import Path
 from sys import byteorder
 from typing import IO, Any, NamedTuple
@@ -196,8 +197,9 @@ def _page_body(column: Column, num_rows: int) -> bytes:
     codes = column.codes
     if column.texts and column.texts[-1] is None:
         absent = len(column.texts) - 1
-        present = bytes(code != absent for code in codes)
-        codes = array("I", compress(codes, present))
+        if absent in codes:
+            present = bytes(map(ne, codes, repeat(absent)))
+            codes = array("I", compress(codes, present))
     packed = array(typecode, codes)
     packed.extend([0] * (-len(packed) % 8))
     run = varint(len(packed) // 8 << 1 | 1) if codes else b""

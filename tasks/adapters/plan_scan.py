@@ -8,7 +8,7 @@ from tasks.adapters.jsonl import located, parse_object
 from tasks.adapters.line_blocks import Block, lines_of, read_blocks
 from tasks.core import wire
 from tasks.core.plan_columns import PlanColumns, Runner
-from tasks.core.records import RolloutKey, planned_row
+from tasks.core.records import planned_row
 
 _NAMES = {
     "task_index": wire.TASK_INDEX,
@@ -48,8 +48,7 @@ def scan_plan(path: Path) -> PlanColumns:
 def _take(path: Path, block: Block, line: int, columns: PlanColumns) -> int:
     """Read a block's lines; return how many lines were read by now."""
     is_plain = block.buffer.isascii()  # what is passed over may not be UTF-8
-    keys: list[RolloutKey] = []
-    runners: list[Runner] = []
+    rows: list[_Line] = []
     places: list[int] = []
     with memoryview(block.buffer) as view:
         for start, end in lines_of(block):
@@ -62,15 +61,27 @@ def _take(path: Path, block: Block, line: int, columns: PlanColumns) -> int:
                 text = bytes(view[start:end]).rstrip(b"\r")
                 if not text or text.isspace():
                     continue
-                with located(path, line):
-                    exact = planned_row(parse_object(text), 0)
-                keys.append(exact.key)
-                runners.append((exact.agent, exact.run_key))
-            else:
-                agent = None if row.agent_ref is None else row.agent_ref.name
-                keys.append((row.task_index, row.rollout_index))
-                server = row.environment_server
-                runners.append((agent, agent if server is None else server))
+                row = _exact(path, text, line)
+            rows.append(row)
             places.append(block.place + start)
-    columns.extend(keys, runners, places)
+    columns.extend(
+        [row.task_index for row in rows],
+        [row.rollout_index for row in rows],
+        [_runner(row) for row in rows],
+        places,
+    )
     return line
+
+
+def _exact(path: Path, text: bytes, line: int) -> _Line:
+    """Read a line by the exact parser."""
+    with located(path, line):
+        exact = planned_row(parse_object(text), 0)
+    agent = None if exact.agent is None else _Agent(exact.agent)
+    return _Line(*exact.key, agent, exact.run_key)
+
+
+def _runner(row: _Line) -> Runner:
+    agent = None if row.agent_ref is None else row.agent_ref.name
+    server = row.environment_server
+    return agent, agent if server is None else server

@@ -5,7 +5,7 @@ for the usage of a `response`. A line that cannot be decoded like that is parsed
 which gives the values, or the error, of the exact parser.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -13,10 +13,9 @@ import msgspec
 
 from tasks.adapters.jsonl import located, open_to_read, parse_record
 from tasks.adapters.line_blocks import Block, lines_of, read_blocks
-from tasks.adapters.reply_text import read_reply
 from tasks.core import wire
 from tasks.core.errors import RecordError
-from tasks.core.record_columns import RecordColumns, Reply
+from tasks.core.record_columns import Batch, RecordColumns, Reply, batches_of
 from tasks.core.records import light_record
 
 _BATCH_ROWS = 1_024
@@ -70,7 +69,8 @@ class Scan:
         self._columns = columns
         self._file = file
         self._skip_torn = options.skip_torn
-        self._replies: list[Reply] | None = [] if options.replies else None
+        self._read_reply = _reply_reader() if options.replies else None
+        self._replies: list[Reply] = []
         self._rows: list[dict[str, Any]] = []
         self._lines: list[int] = []
         self._places: list[int] = []
@@ -126,8 +126,8 @@ class Scan:
                 rows.append(row)
                 lines.append(line)
                 places.append(block.place + start)
-                if self._replies is not None:
-                    self._replies.append(read_reply(view[start:end]))
+                if self._read_reply is not None:
+                    self._replies.append(self._read_reply(view[start:end]))
         self._bytes += block.stop
         return line
 
@@ -140,23 +140,28 @@ class Scan:
         """Put the rows read so far into the columns."""
         if not self._rows:
             return
-        if not _are_usual(self._rows):
-            self._mend()
-        replies = self._replies or ()
-        self._columns.extend(self._rows, self._file, self._lines, replies)
+        batches = batches_of(self._rows)
+        if unusual := [at for b in batches if not _is_usual(b) for at in b.at]:
+            self._mend(unusual)
+            batches = batches_of(self._rows)
+        self._columns.extend_batches(batches, self._file, self._lines, self._replies)
         for read in (self._rows, self._lines, self._places, self._replies):
-            if read is not None:
-                read.clear()
+            read.clear()
         self._bytes = 0
 
-    def _mend(self) -> None:
-        """Read rows again in which something that was passed over decides."""
+    def _mend(self, unusual: Sequence[int]) -> None:
+        """Read rows again in which something that was passed over may decide."""
         with open_to_read(self._path) as file:
-            for at, row in enumerate(self._rows):
-                if not _are_usual([row]):
-                    file.seek(self._places[at])
-                    text = file.readline().rstrip(b"\r\n")
-                    self._rows[at] = self._exact(text, self._lines[at])
+            for at in unusual:
+                file.seek(self._places[at])
+                text = file.readline().rstrip(b"\r\n")
+                self._rows[at] = self._exact(text, self._lines[at])
+
+
+def _reply_reader() -> Callable[[memoryview], Reply]:
+    from tasks.adapters.reply_text import read_reply  # noqa: PLC0415 - takes a while
+
+    return read_reply
 
 
 _USUAL = ScanOptions()
@@ -170,15 +175,18 @@ def _after_newline(path: Path, place: int) -> int:
     return place + (place > 0 and around[:1] != b"\n" and around[1:] == b"\n")
 
 
-def _are_usual(rows: Sequence[dict[str, Any]]) -> bool:
+def _is_usual(batch: Batch) -> bool:
     """Say whether what was passed over decides nothing in any of the rows."""
     for name, allowed in _TYPES:
-        if not {type(row.get(name)) for row in rows} <= allowed:
+        if not set(map(type, batch.own.get(name, _LACKING))) <= allowed:
             return False
-    responses = [row.get(wire.RESPONSE) for row in rows]
+    if batch.usage:
+        return True
+    responses = batch.own.get(wire.RESPONSE, ())
     return {type((r or _NOTHING).get(wire.USAGE)) for r in responses} <= _OBJECT
 
 
+_LACKING = (None,)
 _NOTHING: dict[str, Any] = {}
 _INDEX = frozenset({int, str})
 _OBJECT = frozenset({dict, type(None)})

@@ -224,9 +224,13 @@ def _by_table_row(
             record += 1
 
 
+_INT64 = (-(2**63), 2**63 - 1)
+
+
 def _index_form(indices: Sequence[Any]) -> str:
     kinds = set(map(type, indices))
-    if kinds <= {int} and all(-(2**63) <= index < 2**63 for index in indices):
+    low, high = _INT64
+    if kinds <= {int} and (not kinds or low <= min(indices) <= max(indices) <= high):
         return _INT
     return _TEXT if kinds == {str} else _JSON
 
@@ -245,8 +249,9 @@ def _index_column(indices: Sequence[Any], form: str) -> Column:
 
 
 def _texts(values: Iterable[bytes | None], *, is_text: bool = True) -> Texts:
-    known: dict[bytes | None, int] = {}
-    codes = array("I", [known.setdefault(value, len(known)) for value in values])
+    values = list(values)
+    known = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    codes = array("I", map(known.__getitem__, values))
     if None in known and known[None] != len(known) - 1:
         absent = known.pop(None)
         last = len(known)
@@ -370,11 +375,9 @@ def _shapes(
     columns = [_number_column(records, field) for field in fields]
     only = [column.only_kind for column in columns]
     varied = [c.kinds for c, kind in zip(columns, only, strict=True) if kind is None]
-    known: dict[tuple[int, ...], int] = {}
-    codes = [
-        known.setdefault(shape, len(known))
-        for shape in zip(records.layout, *varied, strict=True)
-    ]
+    shapes = list(zip(records.layout, *varied, strict=True))
+    known = {shape: code for code, shape in enumerate(dict.fromkeys(shapes))}
+    codes = list(map(known.__getitem__, shapes))
     texts: list[bytes | None] = []
     for layout, *kinds in known:
         each = iter(kinds)
@@ -444,9 +447,9 @@ def _records(table: Table, head: _Head) -> RecordColumns:
     if head.has_replies:
         _add_replies(records, columns, head)
     present = columns["line"].present
-    if present is None:
-        return records
-    return records.taken([row for row, has in enumerate(present) if has])
+    if present is not None:
+        records.arrange([row for row, has in enumerate(present) if has])
+    return records
 
 
 _IS_TRUE = bytes(1 if value == 1 else 0 for value in range(256))

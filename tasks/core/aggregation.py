@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.core import wire
-from tasks.core.key_order import in_key_order
+from tasks.core.key_order import put_in_key_order
 from tasks.core.plan_columns import PlanColumns
 from tasks.core.profiling import Profile, coverage_metrics, profile_columns
 from tasks.core.record_columns import RecordColumns
@@ -29,7 +29,7 @@ def aggregate_reply(verify_responses: Sequence[Mapping[str, Any]]) -> dict[str, 
     records.close()
     if not rows:
         return _reply([], {}, {}, [])
-    records = in_key_order(records)
+    put_in_key_order(records)
     coverage: dict[str, Any] = dict(coverage_metrics(records, range(len(records))))
     if all(records.masked):
         return _reply([], coverage, dict(coverage), [])
@@ -48,8 +48,8 @@ def _with_key(reply: Mapping[str, Any]) -> dict[str, Any]:
 def _synthetic_plan(records: RecordColumns) -> PlanColumns:
     count = len(records)
     plan = PlanColumns()
-    keys = [records.key(row) for row in range(count)]
-    plan.extend(keys, [(_AGENT, _AGENT)] * count, [0] * count)
+    runners = [(_AGENT, _AGENT)] * count
+    plan.extend(records.task, records.rollout, runners, [0] * count)
     return plan
 
 

@@ -3,7 +3,9 @@
 `tasks.core.models` has the same as models, for what steps hand on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from operator import ge
 
 import msgspec
 
@@ -14,6 +16,11 @@ PASS_TOLERANCE = 1e-9
 def is_pass(reward: float, threshold: float) -> bool:
     """Say whether a reward reaches the threshold, give or take the tolerance."""
     return reward >= threshold - PASS_TOLERANCE
+
+
+def num_passing(rewards: Iterable[float], threshold: float) -> int:
+    """Return how many rewards pass (see `is_pass`)."""
+    return sum(map(ge, rewards, repeat(threshold - PASS_TOLERANCE)))
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):

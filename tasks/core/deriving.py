@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from tasks.core import verifier_health
-from tasks.core.counts import PASS_TOLERANCE, is_pass
+from tasks.core.counts import PASS_TOLERANCE, is_pass, num_passing
 from tasks.core.insights import (
     Component,
     Coverage,
@@ -397,7 +397,7 @@ def _tokens_and_rewards(
 def _subset(table: RolloutTable, rows: list[int], threshold: float) -> Subset:
     rewards = [table.reward[row] for row in rows]
     tokens = _known(table.output_tokens, rows)
-    passed = sum(is_pass(reward, threshold) for reward in rewards)
+    passed = num_passing(rewards, threshold)
     return Subset(
         num_rollouts=len(rows),
         pass_rate=passed / len(rows) if rows else None,

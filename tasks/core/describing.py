@@ -8,7 +8,7 @@ done by loops that Python does not interpret.
 import math
 from collections.abc import Sequence
 from itertools import chain, repeat
-from operator import add, mul, sub, truediv
+from operator import add, itemgetter, mul, sub, truediv
 from typing import Any
 
 from tasks.core import moments
@@ -100,9 +100,20 @@ def _at_once(
         [*means],
         [group[-1] for group in groups],
         [group[0] or moments.least(group) for group in groups],
-        [*map(moments.median, groups)],
+        [*_medians(groups, count)],
         [*deviations],
     )
+
+
+def _medians(groups: Sequence[Sequence[float]], count: int) -> list[float]:
+    """Return the median of each ascending group (see `moments.median`)."""
+    middle = count // 2
+    upper = map(add, repeat(0.0), map(itemgetter(middle), groups))
+    if count % 2:
+        return list(upper)
+    lower = map(add, repeat(0.0), map(float, map(itemgetter(middle - 1), groups)))
+    total = map(add, lower, map(float, map(itemgetter(middle), groups)))
+    return list(map(truediv, total, repeat(2.0)))
 
 
 def _sums(places: Sequence[Sequence[float]]) -> list[float]:

@@ -48,17 +48,10 @@ def equal_neighbours(keys: Sequence[Any]) -> Iterable[int]:
     return compress(range(len(keys)), map(eq, keys, keys[1:]))
 
 
-def in_key_order(records: RecordColumns) -> RecordColumns:
-    """Return the records in ascending key order; of equal keys, the first read first.
+def put_in_key_order(records: RecordColumns) -> list[int]:
+    """Put records in ascending key order; of equal keys, the first read comes first.
 
-    Raises:
-        RecordError: indices that cannot be ordered (text beside numbers).
-    """
-    return ordered_with_seconds(records)[0]
-
-
-def ordered_with_seconds(records: RecordColumns) -> tuple[RecordColumns, list[int]]:
-    """Return the records in key order, and those whose key the one before has already.
+    Returns the rows whose key the one before has already.
 
     Raises:
         RecordError: indices that cannot be ordered (text beside numbers).
@@ -70,8 +63,10 @@ def ordered_with_seconds(records: RecordColumns) -> tuple[RecordColumns, list[in
     if seconds:
         read = zip(keys, records.file, records.line, range(len(keys)), strict=True)
         order = list(map(itemgetter(3), sorted(read)))
-    is_ordered = isinstance(order, range)
-    return (records if is_ordered else records.taken(order)), seconds
+    del keys  # as large as some columns
+    if not isinstance(order, range):
+        records.arrange(order)
+    return seconds
 
 
 def first_repeated(plan: PlanColumns) -> tuple[int, int]:

@@ -18,6 +18,8 @@ _FEW = 48
 BUFFER = 8192
 """Whole numbers that NumPy turns into floats at a time."""
 _INT64_LIMIT = 2**63
+_EXACT = 2**53
+"""Whole numbers up to here are floats, too."""
 
 # Left to right, rounded after every addition. From 3.12 on `sum` is more exact than
 # that, which would be another number than Gym's.
@@ -67,7 +69,12 @@ def _eight_lanes(values: Sequence[float], start: int, stop: int) -> float:
 
 
 def buffered_sum(values: Sequence[float]) -> float:
-    """Add whole numbers as floats in NumPy's order: pairwise per buffer of 8,192."""
+    """Add whole numbers as floats in NumPy's order: pairwise per buffer of 8,192.
+
+    In any order, where no sum on the way can need rounding.
+    """
+    if values and len(values) * max(map(abs, values)) <= _EXACT:
+        return float(sum(values))
     total = 0.0
     for start in range(0, len(values), BUFFER):
         total += pairwise_sum(list(map(float, values[start : start + BUFFER])))

@@ -72,7 +72,9 @@ class NumberColumn(msgspec.Struct):
 
     def _holds(self, found: Sequence[Number]) -> bool:
         low, high = _INT64 if self.values.typecode == "q" else _FLOAT_EXACT
-        whole = [value for value in found if type(value) is not float]
+        whole: Sequence[Number] = found
+        if float in map(type, found):
+            whole = [value for value in found if type(value) is not float]
         return low <= min(whole) and max(whole) <= high
 
     def _extend_wide(self, found: Iterable[Number], kinds: bytes) -> None:
@@ -135,11 +137,6 @@ class NumberColumn(msgspec.Struct):
             ]
         return values
 
-    def _taken_kinds(self, order: Sequence[int]) -> bytearray:
-        if self.only_kind is not None:
-            return bytearray((self.only_kind,)) * len(order)
-        return bytearray(gathered(self.kinds, order))
-
     @property
     def only_kind(self) -> int | None:
         """The kind that all rows have; None where they differ, or there are none."""
@@ -159,16 +156,15 @@ class NumberColumn(msgspec.Struct):
             return [v if n else None for v, n in zip(values, numbers, strict=True)]
         return values
 
-    def taken(self, order: Sequence[int]) -> "NumberColumn":
-        """Return the rows in another order, or some of them."""
-        wide = self.wide
-        return NumberColumn(
-            array(self.values.typecode, gathered(self.values, order)),
-            self._taken_kinds(order),
-            {at: wide[row] for at, row in enumerate(order) if row in wide}
-            if wide
-            else {},
-        )
+    def arrange(self, order: Sequence[int]) -> None:
+        """Put the rows in another order, or keep some of them."""
+        if (only := self.only_kind) is None:
+            self.kinds = bytearray(gathered(self.kinds, order))
+        else:
+            self.kinds = bytearray((only,)) * len(order)
+        self.values = array(self.values.typecode, gathered(self.values, order))
+        if wide := self.wide:
+            self.wide = {at: wide[row] for at, row in enumerate(order) if row in wide}
 
     def kinds_at(self, rows: Sequence[int]) -> bytes:
         """Return the kinds of some rows."""

@@ -33,14 +33,12 @@ class PlanColumns(msgspec.Struct):
 
     def extend(
         self,
-        keys: Sequence[tuple[Index, Index]],
+        tasks: Sequence[Index],
+        rollouts: Sequence[Index],
         runners: Sequence[Runner],
         places: Sequence[int],
     ) -> None:
         """Append planned rollouts."""
-        if not keys:
-            return
-        tasks, rollouts = zip(*keys, strict=True)
         self.task = joined_index(self.task, tasks)
         self.rollout = joined_index(self.rollout, rollouts)
         self.place.extend(places)

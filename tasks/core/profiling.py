@@ -15,7 +15,7 @@ from tasks.core import wire
 from tasks.core.columns import Columns, Rows, columns_of
 from tasks.core.completeness import Completion, Matching, completion_of, match
 from tasks.core.describing import describe_groups
-from tasks.core.key_order import in_key_order, task_spans
+from tasks.core.key_order import put_in_key_order, task_spans
 from tasks.core.number_column import gathered
 from tasks.core.plan_columns import PlanColumns, Runner
 from tasks.core.record_columns import Index, RecordColumns
@@ -70,7 +70,7 @@ class _Measured(msgspec.Struct, frozen=True):
 def profile_columns(
     plan: PlanColumns, records: RecordColumns, *, allow_partial: bool
 ) -> Profile:
-    """Profile collected records against the plan.
+    """Profile collected records against the plan; they are put in key order.
 
     Raises:
         DuplicateRolloutError: a key stands twice among the rows or the records.
@@ -78,7 +78,7 @@ def profile_columns(
         MissingRolloutsError: rows lack a record and `allow_partial` is false.
         RecordError: indices that cannot be ordered (text beside numbers).
     """
-    records = in_key_order(records)
+    put_in_key_order(records)
     matching = match(plan, records, allow_partial=allow_partial)
     return profile_matched(plan, records, matching)
 

@@ -143,22 +143,22 @@ class RecordColumns(msgspec.Struct):
         lines: Sequence[int],
         replies: Sequence[Reply] = (),
     ) -> None:
-        """Append records: members that are objects are left out, but for usage.
+        """Append records: members that are objects are left out, but for usage."""
+        self.extend_batches(batches_of(rows), file, lines, replies)
 
-        Rows of the same shape are put together; `line` says which is which.
-        """
-        for shape, same in by_shape(rows).items():
-            if len(same) == len(rows):
-                self._extend_replies(replies)
-                self._extend_same(shape, rows, lines)
-                self.file.extend([file] * len(rows))
-                return
+    def extend_batches(
+        self,
+        batches: Sequence["Batch"],
+        file: int,
+        lines: Sequence[int],
+        replies: Sequence[Reply] = (),
+    ) -> None:
+        """Append records of one shape after the other; `line` says which is which."""
+        for batch in batches:
             if replies:
-                self._extend_replies([replies[at] for at in same])
-            self._extend_same(
-                shape, [rows[at] for at in same], [lines[at] for at in same]
-            )
-            self.file.extend([file] * len(same))
+                self._extend_replies(gathered(replies, batch.at))
+            self._extend_same(batch, gathered(lines, batch.at))
+            self.file.extend([file] * len(batch.at))
 
     def _extend_replies(self, replies: Sequence[Reply]) -> None:
         start = len(self)
@@ -170,30 +170,19 @@ class RecordColumns(msgspec.Struct):
             if name in self.components or _has_numbers(values):
                 _column(self.components, name).extend(start, values)
 
-    def _extend_same(
-        self,
-        shape: tuple[tuple[str, ...], tuple[str, ...]],
-        rows: Sequence[Mapping[str, Any]],
-        lines: Sequence[int],
-    ) -> None:
-        start, count = len(self), len(rows)
-        names, usage_names = shape
-        found = dict(
-            zip(names, zip(*[row.values() for row in rows], strict=True), strict=True)
-        )
+    def _extend_same(self, batch: "Batch", lines: Sequence[int]) -> None:
+        start, count = len(self), len(lines)
+        found = dict(batch.own)
         self.task = joined_index(self.task, found.pop(wire.TASK_INDEX))
         self.rollout = joined_index(self.rollout, found.pop(wire.ROLLOUT_INDEX))
         self.line.extend(lines)
-        self.layout.extend([self._layout(shape)] * count)
+        self.layout.extend([self._layout(batch.shape)] * count)
         self._mask(found.pop(wire.MASK_SAMPLE, None), count)
         self._note_strays(start, found.get(wire.FAILURE_CLASS))
-        if usage_names:
-            usages = [row[wire.RESPONSE][wire.USAGE] for row in rows]
-            columns = zip(*[usage.values() for usage in usages], strict=True)
-            for name, values in zip(usage_names, columns, strict=True):
-                _column(self.usage, name).extend(start, values)
+        for name, values in batch.usage.items():
+            _column(self.usage, name).extend(start, values)
         found.pop(wire.RESPONSE, None)
-        self._extend_own(start, found, usage_names)
+        self._extend_own(start, found, batch.shape[1])
 
     def _extend_own(
         self, start: int, found: Mapping[str, Sequence[Any]], usage: Sequence[str]
@@ -254,33 +243,34 @@ class RecordColumns(msgspec.Struct):
             for column in columns.values():
                 column.pad(len(self))
 
-    def taken(self, order: Sequence[int]) -> "RecordColumns":
-        """Return the records in another order, or some of them."""
+    def arrange(self, order: Sequence[int]) -> None:
+        """Put the records in another order, or keep some of them.
+
+        One column after the other, so that there are never two of all.
+        """
         self.close()
         kept = order if self.has_replies else []
         places = {row: at for at, row in enumerate(order)} if self._is_sparse else {}
-        return RecordColumns(
-            task=_taken(self.task, order),
-            rollout=_taken(self.rollout, order),
-            file=_taken(self.file, order),
-            line=_taken(self.line, order),
-            masked=bytearray(gathered(self.masked, order)),
-            layout=_taken(self.layout, order),
-            layouts=self.layouts,
-            own={name: column.taken(order) for name, column in self.own.items()},
-            usage={name: column.taken(order) for name, column in self.usage.items()},
-            truncated=bytearray(gathered(self.truncated, kept)),
-            empty=bytearray(gathered(self.empty, kept)),
-            answer=_taken(self.answer, kept),
-            components={n: c.taken(kept) for n, c in self.components.items()},
-            raw_rewards=_moved(self.raw_rewards, places),
-            strays=_moved(self.strays, places),
-        )
+        self.task = _taken(self.task, order)
+        self.rollout = _taken(self.rollout, order)
+        self.file = _taken(self.file, order)
+        self.line = _taken(self.line, order)
+        self.masked = bytearray(gathered(self.masked, order))
+        self.layout = _taken(self.layout, order)
+        for column in (*self.own.values(), *self.usage.values()):
+            column.arrange(order)
+        self.truncated = bytearray(gathered(self.truncated, kept))
+        self.empty = bytearray(gathered(self.empty, kept))
+        self.answer = _taken(self.answer, kept)
+        for column in self.components.values():
+            column.arrange(kept)
+        self.raw_rewards = _moved(self.raw_rewards, places)
+        self.strays = _moved(self.strays, places)
 
-    def without(self, rows: Sequence[int]) -> "RecordColumns":
-        """Return all records but some."""
+    def drop(self, rows: Sequence[int]) -> None:
+        """Leave some records out."""
         dropped = set(rows)
-        return self.taken([row for row in range(len(self)) if row not in dropped])
+        self.arrange([row for row in range(len(self)) if row not in dropped])
 
     @property
     def has_replies(self) -> bool:
@@ -305,18 +295,57 @@ Shape = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of a record's members, and of its usage's, in order."""
 
 
-def by_shape(rows: Sequence[Mapping[str, Any]]) -> dict[Shape, list[int]]:
-    """Return the positions of rows by their shape."""
+class Batch(NamedTuple):
+    """Records of one shape, in columns."""
+
+    shape: Shape
+    at: Sequence[int]
+    """Where each of them stands among the rows they were taken from."""
+    own: Mapping[str, Sequence[Any]]
+    """Their members."""
+    usage: Mapping[str, Sequence[Any]]
+    """The members of their usage."""
+
+
+def batches_of(rows: Sequence[Mapping[str, Any]]) -> list[Batch]:
+    """Put rows of the same shape together, in columns."""
+    usages = [_usage_of(row) for row in rows]
+    shapes = list(zip(map(tuple, rows), map(tuple, usages), strict=True))
+    if shapes and shapes.count(shapes[0]) == len(shapes):
+        return [_batch(shapes[0], range(len(rows)), rows, usages)]
     found: dict[Shape, list[int]] = {}
-    for at, row in enumerate(rows):
-        response = row.get(wire.RESPONSE)
-        usage = response.get(wire.USAGE) if type(response) is dict else None
-        shape = (tuple(row), tuple(usage) if type(usage) is dict else ())
-        same = found.get(shape)
-        if same is None:
-            same = found[shape] = []
-        same.append(at)
-    return found
+    for at, shape in enumerate(shapes):
+        found.setdefault(shape, []).append(at)
+    return [
+        _batch(shape, at, gathered(rows, at), gathered(usages, at))
+        for shape, at in found.items()
+    ]
+
+
+_NO_USAGE: Mapping[str, Any] = {}
+
+
+def _usage_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    response = row.get(wire.RESPONSE)
+    usage = response.get(wire.USAGE) if type(response) is dict else None
+    return usage if type(usage) is dict else _NO_USAGE
+
+
+def _batch(
+    shape: Shape,
+    at: Sequence[int],
+    rows: Sequence[Mapping[str, Any]],
+    usages: Sequence[Mapping[str, Any]],
+) -> Batch:
+    names, usage_names = shape
+    own = zip(*[row.values() for row in rows], strict=True)
+    usage = zip(*[found.values() for found in usages], strict=True)
+    return Batch(
+        shape,
+        at,
+        dict(zip(names, own, strict=True)),
+        dict(zip(usage_names, usage, strict=True)),
+    )
 
 
 def _taken(column: Any, order: Sequence[int]) -> Any:  # noqa: ANN401

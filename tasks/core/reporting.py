@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tasks.core.figures import figure
-from tasks.core.progress import Progress, RunningMean
 
-if TYPE_CHECKING:  # models take longer to import than a small profile takes
+if TYPE_CHECKING:  # these take longer to import than a small profile takes
     from tasks.core.counts import AgentCounts, RunCounts
     from tasks.core.models import (
         AgentSummary,
@@ -14,6 +13,7 @@ if TYPE_CHECKING:  # models take longer to import than a small profile takes
         PlanSummary,
         RunSummary,
     )
+    from tasks.core.progress import Progress, RunningMean
 
 _TELLING = 2
 """Scored rollouts per task before "never" or "always" means anything."""
@@ -122,7 +122,7 @@ def agent_cells(agent: "AgentSummary | AgentCounts") -> tuple[str, ...]:
     )
 
 
-def progress_line(progress: Progress, now: float) -> str:
+def progress_line(progress: "Progress", now: float) -> str:
     """Return the live numbers of a collection in one line; `now` in seconds."""
     label = f"{progress.name}: " if progress.name else ""
     done = f"{label}{progress.done}/{progress.planned} done"
@@ -145,7 +145,7 @@ def progress_line(progress: Progress, now: float) -> str:
     return ", ".join(parts)
 
 
-def slowest_rollouts(progress: Progress) -> str | None:
+def slowest_rollouts(progress: "Progress") -> str | None:
     """Name the slowest rollouts of a run when they stand out; None otherwise.
 
     A tail of rollouts that take ten times the median is where a run's time goes.
@@ -160,12 +160,12 @@ def slowest_rollouts(progress: Progress) -> str | None:
     return f"slowest rollouts, where the median took {usual:.3g} s: {named}"
 
 
-def mean_so_far(progress: Progress) -> str:
+def mean_so_far(progress: "Progress") -> str:
     """Return the mean reward of this run's records, with its n."""
     return running_mean(progress.rewards) or "no reward yet"
 
 
-def running_mean(rewards: RunningMean) -> str | None:
+def running_mean(rewards: "RunningMean") -> str | None:
     """Return a mean with its error and its n; None when there is none yet."""
     if rewards.mean is None:
         return None

@@ -1,7 +1,6 @@
 """The entries of `rollout_infos`, as Gym writes them (`gym-contract.md` §4.5)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.core import wire
@@ -10,7 +9,7 @@ from tasks.core.record_columns import Layout, NotFinite, RecordColumns
 
 _NUMBERS = frozenset({FLOAT, INT, BOOL})
 _KEYS = ("rollout_id", wire.TASK_INDEX, wire.ROLLOUT_INDEX)
-_Make = Callable[[Sequence[Any]], dict[str, Any]]
+_Shape = tuple[int, ...]
 
 
 class RolloutInfos:
@@ -25,7 +24,7 @@ class RolloutInfos:
         self._usage = _with_numbers(records.usage)
         self._own = _with_numbers(records.own)
         self._reward = self._own.pop(wire.REWARD, None) or records.own.get(wire.REWARD)
-        self._makers: dict[tuple[int, ...], _Make] = {}
+        self._chosen: dict[_Shape, dict[str, int]] = {}
 
     def at(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Return the entries of some records."""
@@ -34,28 +33,30 @@ class RolloutInfos:
         tasks = gathered(records.task, rows)
         rollouts = gathered(records.rollout, rows)
         ids = [f"{task}:{r}" for task, r in zip(tasks, rollouts, strict=True)]
-        values = zip(
-            ids,
-            tasks,
-            rollouts,
-            self._rewards(rows),
-            *[column.at(rows) for column in columns],
-            strict=True,
-        )
-        shapes = zip(
-            gathered(records.layout, rows),
-            self._reward_kinds(rows),
-            *[column.kinds_at(rows) for column in columns],
-            strict=True,
-        )
-        makers = self._makers
-        made = []
-        for shape, value in zip(shapes, values, strict=True):
-            make = makers.get(shape)
-            if make is None:
-                make = makers[shape] = self._maker(shape)
-            made.append(make(value))
+        found = [column.at(rows) for column in columns]
+        values = [ids, tasks, rollouts, self._rewards(rows), *found]
+        kinds = [self._reward_kinds(rows), *[c.kinds_at(rows) for c in columns]]
+        shapes = list(zip(gathered(records.layout, rows), *kinds, strict=True))
+        if shapes and shapes.count(shapes[0]) == len(shapes):
+            return self._of_shape(shapes[0], values)
+        made: list[Any] = [None] * len(rows)
+        for shape, places in _by_shape(shapes).items():
+            chosen = [gathered(column, places) for column in values]
+            for place, entry in zip(places, self._of_shape(shape, chosen), strict=True):
+                made[place] = entry
         return made
+
+    def _of_shape(
+        self, shape: _Shape, values: Sequence[Sequence[Any]]
+    ) -> list[dict[str, Any]]:
+        """Return the entries of records of one shape; `values` are their columns."""
+        chosen = self._chosen.get(shape)
+        if chosen is None:
+            chosen = self._chosen[shape] = self._choice(shape)
+        names = tuple(chosen)
+        rows = zip(*[values[at] for at in chosen.values()], strict=True)
+        # Comparing lengths that are equal would cost as much again.
+        return [dict(zip(names, row)) for row in rows]  # noqa: B905
 
     def _rewards(self, rows: Sequence[int]) -> Sequence[Any]:
         if self._reward is None:
@@ -79,20 +80,17 @@ class RolloutInfos:
             return bytes(len(rows))
         return self._reward.kinds_at(rows)
 
-    def _maker(self, shape: tuple[int, ...]) -> _Make:
-        """Return what makes an entry of the values of a record of this shape."""
+    def _choice(self, shape: _Shape) -> dict[str, int]:
+        """Return an entry's names, in order, and the column of values of each."""
         layout = self._records.layouts[shape[0]]
         chosen: dict[str, int] = {name: at for at, name in enumerate(_KEYS)}
         if shape[1]:
             chosen[wire.REWARD] = len(_KEYS)
         start = len(_KEYS) + 1
-        places = self._places(layout)
-        for name, column in places:
+        for name, column in self._places(layout):
             if shape[2 + column] in _NUMBERS:
                 chosen[name] = start + column
-        names = tuple(chosen)
-        pick = itemgetter(*chosen.values())
-        return lambda values: dict(zip(names, pick(values), strict=True))
+        return chosen
 
     def _places(self, layout: Layout) -> list[tuple[str, int]]:
         """Return the number columns in the order in which an entry takes them."""
@@ -104,3 +102,10 @@ class RolloutInfos:
 
 def _with_numbers(columns: Mapping[str, NumberColumn]) -> dict[str, NumberColumn]:
     return {name: column for name, column in columns.items() if column.has_numbers}
+
+
+def _by_shape(shapes: Sequence[_Shape]) -> dict[_Shape, list[int]]:
+    found: dict[_Shape, list[int]] = {}
+    for place, shape in enumerate(shapes):
+        found.setdefault(shape, []).append(place)
+    return found

@@ -6,7 +6,6 @@ table's end are looked up. Beyond it the expansion about the normal quantile
 deviation from it is looked up, as far as 65,536.
 """
 
-from tasks.core.student_t_steps import STEPS
 from tasks.core.student_t_table import T_975
 
 Z_975 = 1.959963984540054
@@ -18,6 +17,8 @@ def t_975(degrees: int) -> float:
     """Return t with P(T <= t) = 0.975 for `degrees` >= 1 degrees of freedom."""
     if degrees <= len(T_975):
         return T_975[degrees - 1]
+    from tasks.core.student_t_steps import STEPS  # noqa: PLC0415 - seldom needed
+
     beyond = degrees - len(T_975) - 1
     step = STEPS[beyond] - _STEP_OFFSET if beyond < len(STEPS) else 0
     return _expanded(float(degrees)) + step * _LAST_PLACE

@@ -7,10 +7,13 @@ clustered standard error follow `statistics.md` D2 and D3.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, repeat
+from operator import eq
 
 import msgspec
 
-from tasks.core.counts import AgentCounts, RunCounts, is_pass
+from tasks.core.counts import AgentCounts, RunCounts, num_passing
+from tasks.core.number_column import gathered
 from tasks.core.rollout_table import RolloutStatus, RolloutTable
 from tasks.core.uncertainty import mean_of, standard_error
 
@@ -60,14 +63,11 @@ def _count(
     tally: _Tally, table: RolloutTable, rows: Sequence[int], threshold: float
 ) -> None:
     """Count one task's rows of one agent."""
-    statuses = [table.status[row] for row in rows]
+    statuses = gathered(table.status, rows)
     tally.num_tasks += 1
     tally.statuses.update(statuses)
-    rewards = [
-        table.reward[row]
-        for row, status in zip(rows, statuses, strict=True)
-        if status == RolloutStatus.SCORED
-    ]
+    scored = map(eq, statuses, repeat(RolloutStatus.SCORED))
+    rewards = list(compress(gathered(table.reward, rows), scored))
     if not rewards:
         return
     tally.means.append(mean_of(rewards))
@@ -104,7 +104,7 @@ def _agent_counts(name: str, tally: _Tally) -> AgentCounts:
 
 def pass_rate(rewards: Sequence[float], threshold: float) -> float:
     """Return the share of rewards at or above `threshold`, in 0..1; n >= 1."""
-    return sum(is_pass(reward, threshold) for reward in rewards) / len(rewards)
+    return num_passing(rewards, threshold) / len(rewards)
 
 
 def run_counts(

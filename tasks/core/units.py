@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tasks.core.counts import is_pass
+from tasks.core.counts import num_passing
 from tasks.core.learning_signal import Signature, signature_of
 from tasks.core.options import ProfileOptions
 from tasks.core.rollout_table import RolloutStatus, RolloutTable
@@ -71,7 +71,7 @@ def _unit(table: RolloutTable, rows: Sequence[int], options: ProfileOptions) -> 
         agent=table.agent[rows[0]],
         rows=rows,
         n=len(rewards),
-        c=sum(is_pass(reward, threshold) for reward in rewards),
+        c=num_passing(rewards, threshold),
         mean=mean,
         variance=variance(rewards, mean),
         signature=signature_of(rewards, options.signal_tolerance),

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from tasks.adapters.jsonl import open_to_read, read_row, replace_bytes, replace_rows
+from tasks.adapters.jsonl import (
+    SEEK_BYTES,
+    open_to_read,
+    read_row,
+    replace_bytes,
+    replace_rows,
+)
 from tasks.adapters.rollout_metrics import RunRows, write_rollout_metrics
 from tasks.adapters.run_directory import RunFiles
 from tasks.adapters.source_marks import stamps_of
@@ -156,7 +162,7 @@ def _listed(places: list[str], count: int) -> str:
 
 def _task_lines(profile: Profile, inputs: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of the reward profile, each with its representative row."""
-    with open_to_read(inputs) as file:
+    with open_to_read(inputs, buffering=SEEK_BYTES) as file:
         for task in profile.tasks:
             sample = read_row(file, task.sample_place)
             del sample[wire.TASK_INDEX], sample[wire.ROLLOUT_INDEX]

@@ -22,7 +22,7 @@ from tasks.adapters.source_marks import stamps_of
 from tasks.core.columns import columns_of
 from tasks.core.completeness import Matching, match
 from tasks.core.errors import DuplicateRolloutError
-from tasks.core.key_order import first_repeated, ordered_with_seconds
+from tasks.core.key_order import first_repeated, put_in_key_order
 from tasks.core.plan_columns import PlanColumns
 from tasks.core.record_columns import RecordColumns
 from tasks.core.records import RolloutKey
@@ -138,7 +138,8 @@ def read_run(sources: Sources, request: ProfileRequest) -> Reading:
         options,
         rebuild=request.rebuild,
     )
-    records, second = ordered_with_seconds(found.records)
+    records = found.records
+    second = put_in_key_order(records)
     if second and len(sources.rollouts) == 1:
         _refuse_second(sources, records, second[0])
     copies = found.copies
@@ -146,7 +147,7 @@ def read_run(sources: Sources, request: ProfileRequest) -> Reading:
         new = [(records.file[row], records.line[row]) for row in second]
         places = heapq.nsmallest(SHOWN_LINES, [*copies.places, *new])
         copies = Copies(copies.number + len(second), places)
-        records = records.without(second)
+        records.drop(second)
     matching = _matched(sources, plan, records, request.allow_partial)
     failures = _failures(sources)
     return Reading(

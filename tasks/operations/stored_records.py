@@ -31,7 +31,7 @@ class FoundRecords(NamedTuple):
     """The records of a run, and how they were come by."""
 
     records: RecordColumns
-    """In the order in which they were read."""
+    """In the order in which they were read, until they are put in another."""
     ends: list[ScanEnd]
     """How far each file was read."""
     seen: list[Glimpse]

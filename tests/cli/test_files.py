@@ -235,6 +235,30 @@ def test_several_files_are_profiled_as_one_and_copies_are_named(
     assert half.with_name("r_reward_profiling.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("shell", "code", "said"),
+    [
+        ("{} | head -n 0; exit ${{PIPESTATUS[0]}}", 3, ""),
+        ("{} >&-", 3, ""),
+        ("{} > /dev/full", 1, "error: No space left on device\n"),
+    ],
+    ids=["read no further", "closed", "full"],
+)
+def test_a_profile_is_whole_though_nobody_reads_what_it_prints(
+    half: Path, command_env: dict[str, str], shell: str, code: int, said: str
+) -> None:
+    line = f"{SCRIPT} profile --rollouts r.jsonl --allow-partial"
+
+    done = subprocess.run(
+        ["/bin/bash", "-c", shell.format(line)],
+        cwd=half.parent, env=command_env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+    rows = half.with_name("r_reward_profiling.jsonl").read_bytes().splitlines()
+    assert [orjson.loads(row)["num_rollouts"] for row in rows] == [2, 1]
+
+
 @pytest.mark.parametrize("wrong", [["--rolouts", "x"], ["--pass-threshold", "half"]])
 def test_a_wrong_option_of_profile_is_explained(command: Run, wrong: list[str]) -> None:
     done = command("profile", "--rollouts", "r.jsonl", *wrong)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tasks.core.columns import Columns, columns_of
-from tasks.core.key_order import in_key_order
+from tasks.core.key_order import put_in_key_order
 from tasks.core.plan_columns import PlanColumns
 from tasks.core.record_columns import RecordColumns
 from tasks.core.records import PlannedRow, light_record
@@ -14,7 +14,8 @@ def plan_columns(rows: Iterable[PlannedRow]) -> PlanColumns:
     listed = list(rows)
     plan = PlanColumns()
     plan.extend(
-        [row.key for row in listed],
+        [row.key[0] for row in listed],
+        [row.key[1] for row in listed],
         [(row.agent, row.run_key) for row in listed],
         [row.place for row in listed],
     )
@@ -31,7 +32,9 @@ def record_columns(results: Sequence[Mapping[str, Any]]) -> RecordColumns:
 
 
 def ordered_records(results: Sequence[Mapping[str, Any]]) -> RecordColumns:
-    return in_key_order(record_columns(results))
+    records = record_columns(results)
+    put_in_key_order(records)
+    return records
 
 
 def metric_columns(records: RecordColumns) -> Columns:
