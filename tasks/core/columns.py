@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tasks.core import moments
 from tasks.core.errors import RecordError
@@ -39,6 +40,8 @@ class Metric(msgspec.Struct, frozen=True):
     usage: NumberColumn | None
     whole: bool = False
     """Every measured record has it, as a whole number."""
+    full: bool = False
+    """Every measured record has it, as a number."""
 
     def at(self, rows: Rows) -> Values:
         """Return the values of some records, whole numbers as such."""
@@ -113,8 +116,11 @@ def columns_of(records: RecordColumns, rows: Rows) -> Columns:
         first = kinds.translate(IS_NUMBER).find(1)
         if first < 0:
             continue
-        if not kinds.strip(bytes((INT, BOOL))):
-            metric = Metric(name, metric.own, metric.usage, whole=True)
+        metric = replace(
+            metric,
+            whole=not kinds.strip(bytes((INT, BOOL))),
+            full=0 not in kinds.translate(IS_NUMBER),
+        )
         if FLOAT not in kinds:
             num_unsigned += _is_unsigned(metric, rows) and metric.whole
         found.append((first, _place(records, rows[first], metric), metric))
@@ -173,22 +179,21 @@ def describe_column(
     *,
     whole: bool,
     every_int: bool,
+    full: bool = False,
     ranked: list[Any] | None = None,
 ) -> dict[str, Number]:
     """Return the statistics of one column; empty when it has no value.
 
     `values[r]` belongs to the r-th record in key order. max and min stay whole
     numbers only when every column of the run is (`every_int`); `whole` says that this
-    column is. `ranked` are the present values in ascending order, where they are known.
+    column is, and `full`, that no value is missing. `ranked` are the present values in
+    ascending order, where they are known.
     """
-    average = moments.mean(values, whole=whole)
+    average, deviation = moments.mean_and_std(values, whole=whole, full=full)
     if average is None:
         return {}
     present = ranked or sorted(present_values(values))
     low, high = moments.least(present), present[-1]
-    # Whole numbers are added in buffers for the mean, and at once for the deviation.
-    is_same = not whole or len(values) <= moments.BUFFER
-    deviation = moments.std(values, average if is_same else None)
     found: dict[str, Number] = {
         "mean": average,
         "max": high if every_int else float(high),

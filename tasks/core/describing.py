@@ -54,7 +54,7 @@ def _described(
     """Return a column's statistics in order, each a list over the groups."""
     count = sizes[0]
     is_even = count <= _MOST_AT_ONCE and sizes.count(count) == len(sizes)
-    if is_even and values.count(None) == 0:
+    if is_even and (metric.full or None not in values):
         found = _at_once(values, count, is_whole=metric.whole, is_int=columns.every_int)
         if found is not None:
             return found

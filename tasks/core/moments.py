@@ -91,9 +91,18 @@ def mean(values: Sequence[float | None], *, whole: bool = False) -> float | None
     if not count:
         return None
     if count < len(values):
-        values = [0.0 if value is None else value for value in values]
-    add_all = buffered_sum if whole else pairwise_sum
-    return add_all(values) / count  # type: ignore[arg-type]
+        filled = [0.0 if value is None else value for value in values]
+        return _sum(filled, whole=whole) / count
+    return full_mean(values, whole=whole)  # type: ignore[arg-type]
+
+
+def full_mean(values: Sequence[float], *, whole: bool = False) -> float:
+    """Return the mean of values of which none is missing (n >= 1)."""
+    return _sum(values, whole=whole) / len(values)
+
+
+def _sum(values: Sequence[float], *, whole: bool) -> float:
+    return buffered_sum(values) if whole else pairwise_sum(values)
 
 
 def std(values: Sequence[float | None], average: float | None = None) -> float | None:
@@ -106,16 +115,43 @@ def std(values: Sequence[float | None], average: float | None = None) -> float |
     count = len(values) - values.count(None)
     if count < 2:  # noqa: PLR2004 - a deviation takes two values
         return 0.0 if len(values) == 1 and count == 1 else None
+    if count == len(values):
+        return full_std(values, average)  # type: ignore[arg-type]
     if average is None:
         average = mean(values) or 0.0
-    if count < len(values):
-        squares = [
-            0.0 if value is None else (average - value) * (average - value)
-            for value in values
-        ]
-    else:
-        squares = [(d := average - value) * d for value in values]  # type: ignore[operator]
+    squares = [
+        0.0 if value is None else (average - value) * (average - value)
+        for value in values
+    ]
     return math.sqrt(pairwise_sum(squares) / (count - 1))
+
+
+def full_std(values: Sequence[float], average: float | None = None) -> float:
+    """Return the deviation of values of which none is missing (n >= 1)."""
+    if len(values) == 1:
+        return 0.0
+    if average is None:
+        average = full_mean(values)
+    squares = [(d := average - value) * d for value in values]
+    return math.sqrt(pairwise_sum(squares) / (len(values) - 1))
+
+
+def mean_and_std(
+    values: Sequence[float | None], *, whole: bool, full: bool = False
+) -> tuple[float | None, float | None]:
+    """Return the mean and the deviation about it (see `mean` and `std`).
+
+    `full` says that no value is missing, which takes a while to find out.
+    """
+    # Whole numbers are added in buffers for the mean, and at once for the deviation.
+    is_same = not whole or len(values) <= BUFFER
+    if not full and None in values:
+        average = mean(values, whole=whole)
+        return average, std(values, average if is_same else None)
+    if not values:
+        return None, None
+    average = full_mean(values, whole=whole)  # type: ignore[arg-type]
+    return average, full_std(values, average if is_same else None)  # type: ignore[arg-type]
 
 
 def median(ordered: Sequence[float]) -> float:

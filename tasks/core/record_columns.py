@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tasks.core import wire
-from tasks.core.number_column import OTHER, NumberColumn, gathered
+from tasks.core.number_column import OTHER, NumberColumn, gathered, packed, rearranged
 
 _MOST_KNOWN_SHAPES = 4_096
 _TRIED_LAYOUTS = 8
@@ -158,7 +158,7 @@ class RecordColumns(msgspec.Struct):
             if replies:
                 self._extend_replies(gathered(replies, batch.at))
             self._extend_same(batch, gathered(lines, batch.at))
-            self.file.extend([file] * len(batch.at))
+            self.file.extend(array("H", (file,)) * len(batch.at))
 
     def _extend_replies(self, replies: Sequence[Reply]) -> None:
         start = len(self)
@@ -175,8 +175,8 @@ class RecordColumns(msgspec.Struct):
         found = dict(batch.own)
         self.task = joined_index(self.task, found.pop(wire.TASK_INDEX))
         self.rollout = joined_index(self.rollout, found.pop(wire.ROLLOUT_INDEX))
-        self.line.extend(lines)
-        self.layout.extend([self._layout(batch.shape)] * count)
+        self.line.frombytes(packed("Q", lines))
+        self.layout.extend(array("I", (self._layout(batch.shape),)) * count)
         self._mask(found.pop(wire.MASK_SAMPLE, None), count)
         self._note_strays(start, found.get(wire.FAILURE_CLASS))
         for name, values in batch.usage.items():
@@ -349,8 +349,9 @@ def _batch(
 
 
 def _taken(column: Any, order: Sequence[int]) -> Any:  # noqa: ANN401
-    found = gathered(column, order)
-    return list(found) if isinstance(column, list) else array(column.typecode, found)
+    if isinstance(column, list):
+        return list(gathered(column, order))
+    return rearranged(column, order)
 
 
 def _moved(sparse: Mapping[int, Any], places: Mapping[int, int]) -> dict[int, Any]:

@@ -80,7 +80,9 @@ def label_entries(
         values = metric.floats_at(rows)
         ranked: list[Number] = []
         for entry, (_, members) in zip(entries, by_index, strict=True):
-            chosen = present_values(gathered(values, members))
+            chosen = gathered(values, members)
+            if not metric.full:
+                chosen = present_values(chosen)
             in_order = sorted(chosen)
             ranked += in_order
             entry.update(
@@ -90,6 +92,7 @@ def label_entries(
             values,
             whole=metric.whole,
             every_int=columns.every_int,
+            full=metric.full,
             ranked=sorted(ranked),  # quick, since it is a few parts in order
         )
     return LabelEntries(stat_major(columns, described), entries)
@@ -147,11 +150,9 @@ def _describe_repeat(
 def _mean_std_error(
     values: Sequence[Number], *, whole: bool
 ) -> tuple[float, float, float]:
-    average = moments.mean(values, whole=whole)
-    if average is None:
+    average, deviation = moments.mean_and_std(values, whole=whole, full=True)
+    if average is None or deviation is None:
         raise ValueError("no values have no mean")
-    is_same = not whole or len(values) <= moments.BUFFER
-    deviation = moments.std(values, average if is_same else None) or 0.0
     return average, deviation, deviation / math.sqrt(len(values))
 
 
