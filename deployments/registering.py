@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from deployments.automations import automations
 from tasks.core.errors import ConfigError
-from tasks.core.outcome import RUN_TAG
+from tasks.core.outcome import RUN_TAG, SHARD_TAG
 
 POOL = "reward-profiling"
 """The work pool of the deployments: processes on the machines that have a worker."""
@@ -107,7 +107,7 @@ async def _deployments(client: PrefectClient) -> dict[str, str]:
     found = [
         deployment
         for deployment in await client.read_deployments()
-        if RUN_TAG in (deployment.tags or [])
+        if {RUN_TAG, SHARD_TAG} & set(deployment.tags or [])
     ]
     return {
         deployment.name: url_for("deployment", deployment.id) or ""

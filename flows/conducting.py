@@ -15,7 +15,7 @@ from flows.tagging import tagged_run
 from flows.terminal import STOPPED, Live, warn
 from tasks.core.models import RunSummary
 from tasks.core.options import Strictness
-from tasks.core.outcome import as_bad_as
+from tasks.core.outcome import too_bad
 from tasks.operations.stopping import exit_code_of_signal
 
 
@@ -69,5 +69,5 @@ def _ended(summary: RunSummary | None, strict: Strictness | None = None) -> Ende
         return Ended(ExitCode.FAILED, summary)
     if summary.is_partial:
         return Ended(ExitCode.PARTIAL, summary)
-    is_unsound = strict is not None and as_bad_as(strict, summary)
-    return Ended(ExitCode.UNSOUND if is_unsound else ExitCode.WHOLE, summary)
+    said = too_bad(strict, summary)
+    return Ended(ExitCode.UNSOUND if said else ExitCode.WHOLE, summary, said)

@@ -10,7 +10,7 @@ from rich.text import Text
 from tasks.adapters.insights_file import read_insights_head
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.insight_words import in_words
-from tasks.core.insights import Finding, Insights
+from tasks.core.insights import Finding
 from tasks.core.models import RunSummary
 
 _STYLES = {"critical": "bold red", "warning": "yellow", "note": "cyan"}
@@ -19,18 +19,17 @@ _SHOWN = 12
 
 
 def show_insights(summary: RunSummary, out: Console) -> None:
-    """Print what a summary's rewards say, where its insights were written."""
+    """Print what a summary's rewards say, and every finding, wrapped to the terminal.
+
+    The numbers are there where insights were written. Findings are the summary's: that
+    of a comparison stands in no insights file.
+    """
     files = RunFiles(Path(summary.output))
     if str(files.insights) in summary.files:
-        show_head(read_insights_head(files.insights), out)
-
-
-def show_head(insights: Insights, out: Console) -> None:
-    """Print headline numbers and findings, wrapped to the terminal's width."""
-    for name, sentence in in_words(insights):
-        _print(out, Text(f" {name}".ljust(_LABEL), style="bold"), sentence)
-    out.print()
-    _show_findings(insights.findings, out)
+        for name, sentence in in_words(read_insights_head(files.insights)):
+            _print(out, Text(f" {name}".ljust(_LABEL), style="bold"), sentence)
+        out.print()
+    _show_findings(summary.findings, out)
 
 
 def _show_findings(findings: Sequence[Finding], out: Console) -> None:

@@ -48,8 +48,9 @@ def deploy(
             f"Prefect's server did not take it all; deploy again: {error}"
         ) from error
     out.print(f"deployments, which work in {folder.resolve()}:")
+    width = max(map(len, registered.deployments), default=0)
     for name, page in registered.deployments.items():
-        out.print(f"  {name:10} {page}")
+        out.print(f"  {name:{width}} {page}")
     out.print("automations:")
     for name in registered.automations:
         out.print(f"  {name}")

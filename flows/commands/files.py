@@ -7,11 +7,11 @@ from cyclopts import Parameter
 
 from flows.exit_codes import ExitCode
 from flows.inspection import show_output
-from flows.terminal import out, show_summary, warn
+from flows.terminal import complain, out, show_summary, warn
 from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.options import PlanOptions, ProfileOptions
-from tasks.core.outcome import as_bad_as
+from tasks.core.outcome import too_bad
 from tasks.core.reporting import planned
 from tasks.operations.insights_run import add_insights
 from tasks.operations.inspecting import output_named
@@ -95,8 +95,10 @@ def profile(  # noqa: PLR0913 - one parameter is one option
     show_summary(summary)
     if summary.is_partial:
         return ExitCode.PARTIAL
-    is_unsound = options.strict is not None and as_bad_as(options.strict, summary)
-    return ExitCode.UNSOUND if is_unsound else ExitCode.WHOLE
+    if (said := too_bad(options.strict, summary)) is not None:
+        complain(said)
+        return ExitCode.UNSOUND
+    return ExitCode.WHOLE
 
 
 def inspect(

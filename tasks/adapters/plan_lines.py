@@ -18,6 +18,7 @@ from tasks.adapters.jsonl import Line, located, open_to_read, parse_object, read
 from tasks.core import wire
 from tasks.core.errors import RecordError
 from tasks.core.records import RolloutKey, agent_name, rollout_key, taskset_of
+from tasks.core.sharding import dealt
 
 _NAMES = {
     "task_index": wire.TASK_INDEX,
@@ -75,14 +76,18 @@ class PlannedRollout(NamedTuple):
 _DECODE = msgspec.json.Decoder(_PlanLine).decode
 
 
-def read_planned(path: Path) -> Iterator[PlannedRollout]:
-    """Yield the plan's rollouts in order.
+def read_planned(
+    path: Path, index: int = 0, count: int = 1
+) -> Iterator[PlannedRollout]:
+    """Yield the rollouts of the plan, or of one of its shards, in order.
+
+    Lines of other shards are passed over unread.
 
     Raises:
         ConfigError: the file cannot be read.
         RecordError: a line is no planned row, or names no agent; names file and line.
     """
-    for line in read_lines(path):
+    for line in dealt(read_lines(path), index, count):
         yield _planned(path, line)
 
 

@@ -6,7 +6,7 @@ is only worth knowing.
 
 from collections.abc import Sequence
 
-from tasks.core.insights import Finding, Severity
+from tasks.core.insights import Evidence, Finding, Severity
 from tasks.core.models import RunSummary
 from tasks.core.options import Strictness
 from tasks.core.reporting import headline
@@ -37,6 +37,7 @@ SUSPECT = frozenset({
 """Names of the findings that say the verifier itself may be wrong."""
 _WORST_FIRST: tuple[Severity, ...] = ("critical", "warning", "note")
 _MAX_FINDINGS = 20
+_MAX_EVIDENCE = 10
 _MAX_WORDS = 4_000
 """Characters of a state's message at most."""
 
@@ -50,6 +51,12 @@ def as_bad_as(severity: Strictness, summary: RunSummary) -> list[Finding]:
     """Return the findings of that severity or a worse one, the worst first."""
     worse = _WORST_FIRST[: _WORST_FIRST.index(severity) + 1]
     return [found for found in summary.findings if found.severity in worse]
+
+
+def too_bad(strict: Strictness | None, summary: RunSummary) -> str | None:
+    """Say which findings are as bad as `--strict` says; None when none is."""
+    found = [] if strict is None else as_bad_as(strict, summary)
+    return f"--strict {strict}: {shortened(_sentences(found), 500)}" if found else None
 
 
 def state_message(summary: RunSummary) -> str:
@@ -105,7 +112,16 @@ def announcement(summary: RunSummary) -> dict[str, object]:
                 "severity": found.severity,
                 "agent": found.agent,
                 "sentence": shortened(found.sentence, 500),
+                "evidence": _short_evidence(found),
             }
             for found in summary.findings[:_MAX_FINDINGS]
         ],
+    }
+
+
+def _short_evidence(found: Finding) -> dict[str, Evidence]:
+    kept = list(found.evidence.items())[:_MAX_EVIDENCE]
+    return {
+        name: shortened(value, 200) if isinstance(value, str) else value
+        for name, value in kept
     }

@@ -4,10 +4,16 @@ Neighbouring lines of a plan belong to one task and one environment, so that dea
 them like cards gives every shard some of each.
 """
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
 
-def is_in_shard(position: int, index: int, count: int) -> bool:
-    """Say whether the plan's line at `position` (0-based) is dealt to shard `index`.
+T = TypeVar("T")
 
-    Every position is in exactly one of the `count` shards 0 … count - 1.
+
+def dealt(items: Iterable[T], index: int, count: int) -> Iterator[T]:
+    """Yield those of `items` that are dealt to shard `index`, in order.
+
+    Every item is in exactly one of the `count` shards 0 … count - 1.
     """
-    return position % count == index
+    return islice(items, index, None, count)

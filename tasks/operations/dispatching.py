@@ -18,7 +18,6 @@ from tasks.adapters.plan_lines import (
 from tasks.adapters.timings import seconds_by_task
 from tasks.core.ledger import Ledger
 from tasks.core.options import Dispatch
-from tasks.core.sharding import is_in_shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +90,7 @@ class Dispatcher:
 
 def shard_rollouts(plan: Path, index: int, count: int) -> Iterator[PlannedRollout]:
     """Yield the planned rollouts of one shard, in plan order."""
-    for position, planned in enumerate(read_planned(plan)):
-        if is_in_shard(position, index, count):
-            yield planned
+    return read_planned(plan, index, count)
 
 
 def owed_in_order(

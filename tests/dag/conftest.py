@@ -1,11 +1,5 @@
 import contextlib
-import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,54 +12,17 @@ from prefect.settings import (
     temporary_settings,
 )
 
-from tests.dag.living import COMMAND, Deployed, Hook, Workers
-
-START_SECONDS = 90.0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.dag.living import Deployed, Hook, PrefectServer, Workers
 
 
 @contextlib.contextmanager
 def _prefect_server(home: Path) -> Iterator[tuple[str, int]]:
     """Run a Prefect server with a database of its own; give its API and its pid."""
-    port = _free_port()
-    url = f"http://127.0.0.1:{port}/api"
-    env = {name: value for name, value in os.environ.items() if "PREFECT" not in name}
-    env |= {
-        "HOME": str(home),
-        "PREFECT_HOME": str(home),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-        "PREFECT_SERVER_API_PORT": str(port),  # the page asks the API there
-        "PREFECT_UI_API_URL": url,
-    }
-    command = [sys.executable, "-m", "prefect", "server", "start", "--port", str(port)]
-    with (home / "server.log").open("wb") as log:
-        server = subprocess.Popen(
-            command, env=env, stdout=log, stderr=log, start_new_session=True
-        )
+    server = PrefectServer(home)
     try:
-        _wait_until_healthy(url, server)
-        yield url, server.pid
+        yield server.api, server.start()
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
-
-
-def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        with contextlib.suppress(httpx.TransportError):
-            if httpx.get(f"{url}/health", trust_env=False).is_success:
-                return
-        assert server.poll() is None, "Prefect's server ended while it started"
-        assert time.monotonic() < deadline, "Prefect's server did not start in time"
-        time.sleep(0.1)
+        server.kill()
 
 
 @pytest.fixture(scope="session")
@@ -128,21 +85,8 @@ def deployed(
 ) -> Deployed:
     """Register everything on the shared server by the product's own command."""
     folder = tmp_path_factory.mktemp("deployed")
-    env = {
-        **command_env,
-        "PREFECT_API_URL": api_url,
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_WORKER_QUERY_SECONDS": "1",
-        "DO_NOT_TRACK": "1",
-        "HOOK": hook.url,
-    }
-    done = subprocess.run(
-        [COMMAND, "deploy", "--folder", folder, "--webhook-url-env", "HOOK"],
-        cwd="/", env=env, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    (folder / "registered.txt").write_text(done.stdout)
-    return Deployed(api_url, folder, env)
+    env = {**command_env, "HOOK": hook.url}
+    return Deployed.on(api_url, folder, env, "--webhook-url-env", "HOOK")
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,13 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +25,7 @@ QUIET = (
     "--hide-scrollbars", "--window-size=1400,1000", "--virtual-time-budget=15000",
 )  # fmt: skip
 COMMAND = str(Path(sys.executable).with_name("reward-profiling"))
+START_SECONDS = 90.0
 
 
 def browse(url: str, option: str) -> str:
@@ -33,12 +38,80 @@ def browse(url: str, option: str) -> str:
     return done.stdout
 
 
+class PrefectServer:
+    """A Prefect server that may be killed, and started again where it was."""
+
+    def __init__(self, home: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = int(probe.getsockname()[1])
+        self.api = f"http://127.0.0.1:{self._port}/api"
+        self._home = home
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> int:
+        """Start it and wait until it answers; return its pid."""
+        env = {name: it for name, it in os.environ.items() if "PREFECT" not in name}
+        env |= {
+            "HOME": str(self._home),
+            "PREFECT_HOME": str(self._home),
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "DO_NOT_TRACK": "1",
+            "PREFECT_SERVER_API_PORT": str(self._port),  # the page asks the API there
+            "PREFECT_UI_API_URL": self.api,
+        }
+        port = str(self._port)
+        with (self._home / "server.log").open("ab") as log:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "prefect", "server", "start", "--port", port],
+                env=env, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        self._wait_until_healthy(self._child)
+        return self._child.pid
+
+    def _wait_until_healthy(self, child: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            with suppress(httpx.TransportError):
+                if httpx.get(f"{self.api}/health", trust_env=False).is_success:
+                    return
+            assert child.poll() is None, "Prefect's server ended while it started"
+            assert time.monotonic() < deadline, "Prefect's server did not start in time"
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        if self._child is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGKILL)
+            self._child.wait()
+
+
 class Deployed:
     """What is deployed on the shared server: how runs are made, and what is known."""
 
     def __init__(self, api: str, folder: Path, env: dict[str, str]) -> None:
         self.api, self.folder, self.env = api, folder, env
         self.command = COMMAND
+
+    @classmethod
+    def on(
+        cls, api: str, folder: Path, env: dict[str, str], *options: str
+    ) -> "Deployed":
+        """Register everything on a server by the product's own command."""
+        env = {
+            **env,
+            "PREFECT_API_URL": api,
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "PREFECT_WORKER_QUERY_SECONDS": "1",
+            "DO_NOT_TRACK": "1",
+        }
+        done = subprocess.run(
+            [COMMAND, "deploy", "--folder", folder, *options],
+            cwd="/", env=env, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        (folder / "registered.txt").write_text(done.stdout)
+        return cls(api, folder, env)
 
     def call(self, method: str, path: str, **given: Any) -> httpx.Response:  # noqa: ANN401
         """Ask the API; again while its database is busy, as Prefect's client does."""
@@ -83,6 +156,19 @@ class Deployed:
             assert time.monotonic() < deadline, f"{names} not in time: {state}"
             time.sleep(0.2)
         return state
+
+    @contextmanager
+    def impatient(self, seconds: float) -> Iterator[None]:
+        """Have a silent run crash sooner than in life."""
+        automations = self.post("automations/filter", {}).json()
+        (silent,) = [one for one in automations if "silent" in one["name"]]
+        path = f"automations/{silent['id']}"
+        kept = ("name", "description", "enabled", "trigger", "actions")
+        body = {name: silent[name] for name in kept}
+        trigger = {**body["trigger"], "within": seconds}
+        self.call("PUT", path, json={**body, "trigger": trigger}).raise_for_status()
+        yield
+        self.call("PUT", path, json=body).raise_for_status()
 
 
 class Workers:
@@ -130,3 +216,46 @@ class Hook:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
         self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+
+class Model:
+    """A model endpoint that takes its time, and counts; it lives in a `with` block."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.asked = self.answered = 0
+        model, counting = self, threading.Lock()
+        part = {"type": "output_text", "text": "Answer: Canberra", "annotations": []}
+        message = {"type": "message", "role": "assistant", "content": [part]}
+        known = {"id": "resp_1", "object": "response", "status": "completed"}
+        reply = json.dumps({**known, "output": [message]}).encode()
+
+        class Answering(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                with counting:
+                    model.asked += 1
+                time.sleep(model.seconds)
+                with suppress(ConnectionError):  # who asked may be gone by now
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(reply)))
+                    self.end_headers()
+                    self.wfile.write(reply)
+                    with counting:
+                        model.answered += 1
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> "Model":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

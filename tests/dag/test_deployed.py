@@ -219,20 +219,8 @@ def test_a_cancelled_run_frees_its_servers_and_keeps_what_it_has(
 @pytest.fixture
 def impatient(deployed: Deployed) -> Iterator[None]:
     """Have a silent run crash sooner than in life: after one heartbeat is missed."""
-    (silent,) = [
-        one
-        for one in deployed.post("automations/filter", {}).json()
-        if "silent" in one["name"]
-    ]
-    path = f"automations/{silent['id']}"
-    body = {
-        name: silent[name]
-        for name in ("name", "description", "enabled", "trigger", "actions")
-    }
-    trigger = {**body["trigger"], "within": 40}
-    deployed.call("PUT", path, json={**body, "trigger": trigger}).raise_for_status()
-    yield
-    deployed.call("PUT", path, json=body).raise_for_status()
+    with deployed.impatient(40):
+        yield
 
 
 @pytest.mark.usefixtures("impatient")
