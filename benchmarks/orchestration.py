@@ -17,9 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 import httpx
 
@@ -30,8 +32,24 @@ HEAD = f"http://127.0.0.1:{STUB_PORT}"
 API = f"http://127.0.0.1:{PREFECT_PORT}/api"
 SECONDS, SIZE, IN_FLIGHT, REPEATS = 0.1, 20_000, 64, 8
 START_SECONDS = 120.0
-ROUNDS = 3
-"""Times that each thing is measured; the least counts, since the rest is others'."""
+ROUNDS = 5
+"""Times that each thing is measured, in turns with what it is compared with."""
+
+
+class Round(NamedTuple):
+    """Processor seconds of one round."""
+
+    flow: float
+    """A run of all rollouts, beyond a run of one."""
+    steps: float
+    """The same without Prefect."""
+    server: float
+    """Prefect's server meanwhile, beyond a run of one."""
+    start: float
+    """A run of one rollout, all of it."""
+    server_start: float
+
+
 # A flow with one step that does nothing, and the moment at which it does so.
 EMPTY = """
 import asyncio, time
@@ -145,14 +163,25 @@ def with_server(folder: Path, count: int) -> None:
         began = time.perf_counter(), processor_seconds(pid)
         time.sleep(10)
         idle = (processor_seconds(pid) - began[1]) / (time.perf_counter() - began[0])
-        ours, theirs, commands = {}, {}, {}
-        for size in (1, count):
-            costs = [one_run(pid, idle, folder, size) for _ in range(ROUNDS)]
-            ours[size] = min(own for own, _ in costs)
-            theirs[size] = min(server for _, server in costs)
-            commands[size] = min(plain(folder, size, env) for _ in range(ROUNDS))
-        tell_cost(count, ours, theirs, commands)
+        rounds = [one_round(pid, idle, folder, count) for _ in range(ROUNDS)]
+        tell_cost(count, rounds)
         first_requests("with a server that runs", folder, env)
+
+
+def one_round(pid: int, idle: float, folder: Path, count: int) -> Round:
+    """Measure everything once, one after the other."""
+    env = environment(folder / "home", PREFECT_API_URL=API)
+    start, server_start = one_run(pid, idle, folder, 1)
+    plain_start = plain(folder, 1, env)
+    plain_whole = plain(folder, count, env)
+    whole, server_whole = one_run(pid, idle, folder, count)
+    return Round(
+        flow=whole - start,
+        steps=plain_whole - plain_start,
+        server=server_whole - server_start,
+        start=start,
+        server_start=server_start,
+    )
 
 
 def one_run(pid: int, idle: float, folder: Path, count: int) -> tuple[float, float]:
@@ -175,22 +204,20 @@ def unused(stem: str, folder: Path) -> str:
     return f"{stem}-{number}"
 
 
-def tell_cost(
-    count: int,
-    ours: Mapping[int, float],
-    theirs: Mapping[int, float],
-    commands: Mapping[int, float],
-) -> None:
+def tell_cost(count: int, rounds: Sequence[Round]) -> None:
     """Print what the run took, and what of it is Prefect's."""
-    grown = ours[count] - ours[1]
-    needed = commands[count] - commands[1]
-    print(f"{count} rollouts, beyond the cost of starting:")
-    print(f"  the steps by themselves  {needed:6.2f} s of processor time")
-    share = 100 * (grown / needed - 1)
-    print(f"  the same as a flow       {grown:6.2f} s ({share:+.1f} %)")
-    print(f"  Prefect's server         {theirs[count] - theirs[1]:6.2f} s")
+    middle = Round(*map(median, zip(*rounds, strict=True)))
+    shares = [100 * (each.flow / each.steps - 1) for each in rounds]
+    print(f"{count} rollouts, beyond the cost of starting, medians of {len(rounds)}:")
+    print(f"  the steps by themselves  {middle.steps:6.2f} s of processor time")
     print(
-        f"one rollout, all of it: {ours[1]:.2f} s, and {theirs[1]:.2f} s of the server"
+        f"  the same as a flow       {middle.flow:6.2f} s ({median(shares):+.1f} %;"
+        f" from {min(shares):+.1f} to {max(shares):+.1f})"
+    )
+    print(f"  Prefect's server         {middle.server:6.2f} s")
+    print(
+        f"one rollout, all of it: {middle.start:.2f} s, and"
+        f" {middle.server_start:.2f} s of the server"
     )
     wanted = {"flow_runs": {"name": {"like_": "into run-"}}}
     reply = httpx.post(f"{API}/task_runs/filter", json=wanted, trust_env=False)
