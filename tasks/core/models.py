@@ -142,14 +142,12 @@ class AggregateSummary(Frozen):
         return not self.warnings
 
 
-class AgentSummary(Frozen):
-    """What one agent's rollouts came to. Unknown is None, never 0."""
+class Tally(Frozen):
+    """Counts of planned rollouts, which add up.
 
-    agent: str
-    """Name of the agent."""
-
-    num_tasks: int
-    """Distinct tasks that it was planned to run."""
+    Collected, failed and missing are all that was planned; scored, unscored and masked
+    are all that was collected.
+    """
 
     planned: int
     """Rollouts planned."""
@@ -178,6 +176,16 @@ class AgentSummary(Frozen):
     failed_classes: dict[str, int] = Field(default_factory=dict)
     """Class of the last failure of failed rollouts, and how many."""
 
+
+class AgentSummary(Tally):
+    """What one agent's rollouts came to. Unknown is None, never 0."""
+
+    agent: str
+    """Name of the agent."""
+
+    num_tasks: int
+    """Distinct tasks that it was planned to run."""
+
     mean_reward: float | None
     """Mean over tasks of the task's mean reward."""
 
@@ -203,38 +211,11 @@ class AgentSummary(Frozen):
         return told + self.undetermined
 
 
-class RunSummary(Frozen):
+class RunSummary(Tally):
     """What a run came to, over all agents."""
 
     output: str
     """The rollouts file."""
-
-    planned: int
-    """Rollouts planned."""
-
-    collected: int
-    """Rollouts with a record."""
-
-    scored: int
-    """Records whose reward is a finite number and counts."""
-
-    unscored: int
-    """Records whose reward is missing, null, text or not finite."""
-
-    masked: int
-    """Records whose reward measures nothing."""
-
-    failed: int
-    """Rollouts without a record but with a recorded failure."""
-
-    missing: int
-    """Rollouts with neither."""
-
-    unscored_reasons: dict[str, int] = Field(default_factory=dict)
-    """What the rewards of unscored records are, and how many."""
-
-    failed_classes: dict[str, int] = Field(default_factory=dict)
-    """Class of the last failure of failed rollouts, and how many."""
 
     agents: tuple[AgentSummary, ...]
     """One for each agent, in order of name."""
