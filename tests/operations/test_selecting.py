@@ -117,6 +117,25 @@ def test_a_rate_is_written_over_the_old_one_and_compared_with_it(
     assert (old.old_mean, old.new_mean) == pytest.approx((0.2, 0.55))
 
 
+def test_records_without_an_answer_can_be_left_out_of_the_rates(
+    files: RunFiles,
+) -> None:
+    said = {"type": "message", "content": [{"type": "output_text", "text": "42"}]}
+    records = [orjson.loads(r) for r in files.rollouts.read_bytes().splitlines()]
+    for record in records:  # what fails says nothing, but for task 2
+        if record["reward"] or record["_ng_task_index"] == 2:
+            record["response"]["output"] = [said]
+    files.rollouts.write_bytes(b"".join(orjson.dumps(r) + b"\n" for r in records))
+
+    summary, dealt = select(files, leave_out_empty=True)
+
+    assert dealt["kept"] == [source_lines()[2]]
+    assert summary.reasons == {
+        "no scored rollout": 1, "fewer than 2 scored rollouts": 2,
+        "passes too often": 1,
+    }  # fmt: skip
+
+
 def test_a_new_annotation_is_appended(files: RunFiles) -> None:
     _, dealt = select(files, annotate="solved")
 
