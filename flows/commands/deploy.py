@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -87,6 +88,9 @@ def worker(*, limit: int | None = None, name: str | None = None) -> int:
         command += ["--limit", str(limit)]
     if name is not None:
         command += ["--name", name]
+    # Prefect makes SIGTERM an interrupt, and a script has what it starts in the
+    # background ignore those: such a worker would never end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdout.flush()
     os.execv(sys.executable, command)  # noqa: S606 - Prefect's own command
 

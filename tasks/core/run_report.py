@@ -86,14 +86,23 @@ def _agent_row(agent: AgentSummary, section: Section | None) -> Row:
         "agent": agent.agent,
         "planned": str(agent.planned),
         "scored": str(agent.scored),
+        "failed": str(agent.failed),
+        "missing": str(agent.missing),
+        "masked": str(agent.masked),
+        "unscored": str(agent.unscored),
         "mean reward": f"{mean_with_error(agent)} (n={agent.num_scored_tasks} tasks)",
         "pass rate": _pass_rate(section),
         "tasks with signal": _signal(section),
-        "masked": str(agent.masked),
-        "unscored": str(agent.unscored),
-        "failed": str(agent.failed),
-        "missing": str(agent.missing),
     }
+
+
+_MAYBE_NONE = ("failed", "missing", "masked", "unscored")
+
+
+def _telling(rows: Sequence[Row]) -> list[Row]:
+    """Leave out counts that are 0 in every row: this table is to be seen at once."""
+    hidden = {n for n in _MAYBE_NONE if all(row[n] == "0" for row in rows)}
+    return [{n: said for n, said in row.items() if n not in hidden} for row in rows]
 
 
 def _pass_rate(section: Section | None) -> str:
@@ -167,9 +176,9 @@ def fitting(rows: Iterable[Row], max_bytes: int = MAX_BYTES) -> list[Row]:
 def report(page: Page) -> str:
     """Return the report in Markdown: findings first, then numbers, then files."""
     summary = page.summary
-    lines = [f"# {headline(summary)}", "", *_finding_lines(summary), ""]
+    lines = [f"### {_escaped(headline(summary))}", "", *_finding_lines(summary), ""]
     rows = agent_rows(page)[:_MAX_AGENTS]
-    lines += _table(rows)
+    lines += _table(_telling(rows))
     if len(rows) < len(summary.agents):
         lines += ["", f"{len(rows)} of {len(summary.agents)} agents shown."]
     lines += ["", f"*{_LEGEND}*"]
@@ -194,7 +203,7 @@ def report(page: Page) -> str:
 def _finding_lines(summary: RunSummary) -> list[str]:
     told = [
         f"- **{found.severity}** {_whose(found.agent)}{_escaped(found.sentence)}"
-        f"  \n  *{_escaped(found.remedy)}*"
+        f"  \n  *{_with_code(found.remedy)}*"
         for found in summary.findings[:_MAX_FINDINGS]
     ]
     if len(summary.findings) > _MAX_FINDINGS:
@@ -218,10 +227,25 @@ def _whose(agent: str | None) -> str:
 
 def _escaped(text: str) -> str:
     """Return text that Markdown shows as it is, on one line, cut where it is long."""
-    one_line = shortened(" ".join(text.split()), _MAX_SENTENCE)
-    for mark in "\\`*_<>[]|":
-        one_line = one_line.replace(mark, f"\\{mark}")
-    return one_line
+    return _one_line(text).translate(_ESCAPES)
+
+
+def _with_code(text: str) -> str:
+    """Return text as `_escaped` does, but let its pairs of backticks mean code."""
+    parts = _one_line(text).split("`")
+    if len(parts) % 2 == 0:
+        return _escaped(text)
+    return "".join(
+        f"`{part}`" if place % 2 else part.translate(_ESCAPES)
+        for place, part in enumerate(parts)
+    )
+
+
+def _one_line(text: str) -> str:
+    return shortened(" ".join(text.split()), _MAX_SENTENCE)
+
+
+_ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_<>[]|"})
 
 
 def _file_lines(summary: RunSummary) -> list[str]:

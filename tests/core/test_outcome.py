@@ -78,10 +78,36 @@ def test_an_end_is_announced_by_what_it_came_to(
     assert set(names) <= set(outcome.EVENTS)
 
 
+def test_too_bad_findings_are_named_with_the_option_that_says_so() -> None:
+    summary = with_findings(
+        finding("constant_reward", "critical", "math"), finding("little", "warning")
+    )
+
+    assert outcome.too_bad("critical", summary) == (
+        "--strict critical: math: constant_reward was seen"
+    )
+    assert outcome.too_bad("warning", summary) == (
+        "--strict warning: math: constant_reward was seen; little was seen"
+    )
+    assert outcome.too_bad(None, summary) is None
+    assert outcome.too_bad("critical", with_findings(finding("x", "note"))) is None
+
+
+def test_an_announcement_has_the_numbers_behind_a_finding() -> None:
+    found = finding(outcome.REGRESSION, "critical").model_copy(
+        update={"evidence": {"difference": -0.25, "low": None, "tasks": 24}}
+    )
+
+    told = outcome.announcement(with_findings(found))["findings"]
+
+    assert isinstance(told, list)
+    assert told[0]["evidence"] == {"difference": -0.25, "low": None, "tasks": 24}
+
+
 def test_an_announcement_is_small_however_much_was_found() -> None:
     long = Finding(
         name="x", severity="warning", agent="a" * 200, sentence="s" * 100_000,
-        evidence={}, remedy="r",
+        evidence={"columns": "c" * 100_000}, remedy="r",
     )  # fmt: skip
     summary = with_findings(*[long] * 3_000)
 

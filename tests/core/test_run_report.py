@@ -41,8 +41,8 @@ def test_findings_come_first_then_numbers_then_files() -> None:
     places = [
         text.index(part)
         for part in (
-            "# 12 of 12 rollouts collected", "**critical** `math_agent`: every reward",
-            "look at \\`verify\\`", "| math\\_agent | 12 | 12 | 0.500 ± 0.125 (n=3 ",
+            "### 12 of 12 rollouts collected",
+            "**critical** `math_agent`: every reward", "*look at `verify`*", "| math\\_agent | 12 | 12 | 0.500 ± 0.125 (n=3 ",
             "In `/data/runs`:", "- `r.jsonl`", "- `r_agent_metrics.json`",
         )
     ]  # fmt: skip
@@ -53,6 +53,31 @@ def test_what_would_be_markup_is_shown_as_it_is() -> None:
     text = run_report.report(page(AGENT, findings=(FOUND,)))
 
     assert "every reward is 0 \\| \\<b\\>" in text
+
+
+def test_the_reports_table_leaves_out_what_is_nowhere() -> None:
+    other = AGENT.model_copy(update={"agent": "other", "scored": 9, "missing": 3})
+
+    text = run_report.report(page(AGENT, other))
+
+    assert "| agent | planned | scored | missing | mean reward |" in text
+    assert "| other | 12 | 9 | 3 | 0.500 ± 0.125 (n=3 tasks) |" in text
+    assert {"failed", "missing", "masked", "unscored"} <= set(
+        run_report.agent_rows(page(AGENT))[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("remedy", "shown"),
+    [
+        ("see `a_b` and *c*", "*see `a_b` and \\*c\\**"),
+        ("one ` alone", "*one \\` alone*"),
+    ],
+)
+def test_pairs_of_backticks_in_a_remedy_are_code(remedy: str, shown: str) -> None:
+    found = FOUND.model_copy(update={"remedy": remedy})
+
+    assert shown in run_report.report(page(AGENT, findings=(found,)))
 
 
 def test_unknown_is_a_word_and_never_a_zero() -> None:

@@ -93,7 +93,7 @@ def test_deploy_tells_what_it_registered_and_again_changes_nothing(
     automations = deployed.post("automations/filter", {}).json()
     names = [one["name"] for one in automations]
     assert len(names) == len(set(names)) == 4
-    for name in ("demo", "nightly", *names):
+    for name in ("demo", "nightly", "collect-shard", *names):
         assert name in said
 
 

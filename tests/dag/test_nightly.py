@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import httpx
@@ -17,9 +17,10 @@ from flows.parameters import EMBEDDED_TASKS
 from tests.dag.living import BROWSER, Deployed, Hook, Workers, browse
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-Found = Callable[..., list[dict[str, Any]]]
 
 BASELINE = "runs/baseline/rollouts.jsonl"
+WORSE = "runs/worse/rollouts.jsonl"
+SENTENCE = "reward 0.526 before and 0.208 now: -0.318, 95 % interval"
 # The answers of the scripted policy take 178 tokens at the median: most are cut off.
 CUT = {"max_output_tokens": 120}
 CONSTANT = {"constant_match": "exact_match_agent", "constant_reward": 1.0}
@@ -34,15 +35,15 @@ def until(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
 
 
 @contextmanager
-def policy_of(seed: int) -> Iterator[dict[str, str]]:
-    """Serve the environment with draws of its policy that are another seed's."""
+def policy_of(seed: int) -> Iterator[str]:
+    """Serve the environment; the same policy draws other answers by another seed."""
     line = [sys.executable, "-m", "tasks.demo", "--watch-stdin", "--latency-scale", "0"]
     pipe = subprocess.PIPE
     with subprocess.Popen(
         [*line, "--seed", str(seed)], stdin=pipe, stdout=pipe
     ) as child:
         assert child.stdout is not None
-        yield {"head_url": json.loads(child.stdout.readline())["url"]}
+        yield json.loads(child.stdout.readline())["url"]
         child.communicate(timeout=10)
 
 
@@ -58,53 +59,76 @@ def events_of(deployed: Deployed, output: Path) -> list[dict[str, Any]]:
     return events
 
 
-def names_of(deployed: Deployed, output: Path) -> list[str]:
-    return sorted(event["event"] for event in events_of(deployed, output))
+def announced(deployed: Deployed, output: Path, *names: str) -> None:
+    """Wait until the server knows these events of an output, and no other of ours."""
+    expected = sorted(f"reward-profiling.{name}" for name in names)
+
+    def known() -> list[str]:
+        return sorted(event["event"] for event in events_of(deployed, output))
+
+    until(lambda: len(known()) >= len(expected), f"{expected} of {output}")
+    assert known() == expected
 
 
-def report_of(found: Found, run: str) -> dict[str, Any]:
+def told_of(hook: Hook, output: Path) -> list[dict[str, Any]]:
+    return [told for told in hook.heard if told["output"] == str(output)]
+
+
+def report_of(deployed: Deployed, run: str) -> dict[str, Any]:
     of_run = {"flow_run_id": {"any_": [run]}, "type": {"any_": ["markdown"]}}
-    (report,) = found("artifacts", {"artifacts": of_run})
-    return report
+    (report,) = deployed.post("artifacts/filter", {"artifacts": of_run}).json()
+    found: dict[str, Any] = report
+    return found
 
 
-def nightly(deployed: Deployed, output: str, **given: Any) -> str:  # noqa: ANN401
-    return deployed.run(
-        "nightly", input=str(EMBEDDED_TASKS), output=output,
-        plan={"num_repeats": 8, **given.pop("plan", {})}, **given,
+class Night(NamedTuple):
+    """A run of the nightly deployment that ended."""
+
+    run: str
+    state: dict[str, Any]
+    output: Path
+
+    @property
+    def comparison(self) -> dict[str, Any]:
+        path = self.output.with_name("rollouts_comparison.json")
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        return found
+
+
+def night(deployed: Deployed, output: str, url: str, **plan: object) -> Night:
+    run = deployed.run(
+        "nightly", servers={"head_url": url}, input=str(EMBEDDED_TASKS),
+        output=output, plan={"num_repeats": 8, **plan},
     )  # fmt: skip
+    state = deployed.until(run, "Completed", "Failed", "Partial")
+    return Night(run, state, deployed.folder / output)
 
 
-def test_a_worse_policy_is_told_to_the_webhook_and_an_equal_one_is_not(
-    deployed: Deployed, workers: Workers, hook: Hook, found: Found
-) -> None:
+@pytest.fixture(scope="module")
+def nights(deployed: Deployed, workers: Workers) -> tuple[Night, Night]:
+    """Give a night of the baseline's own policy, and then one of a worse policy."""
     workers.one()
-    comparison = deployed.deployment("nightly")["parameters"]["params"]["comparison"]
-    assert comparison == {"baseline": BASELINE, "max_regression": 0.05}
-
-    def ended(run: str) -> dict[str, Any]:
-        return deployed.until(run, "Completed", "Failed", "Partial")
-
-    with policy_of(seed=0) as first, policy_of(seed=1) as other:
-        ended(nightly(deployed, BASELINE, servers=first, comparison={}))
-        equal = ended(nightly(deployed, "runs/equal/rollouts.jsonl", servers=other))
-        worse = nightly(
-            deployed, "runs/worse/rollouts.jsonl", servers=first,
-            plan={"responses_create_params": CUT},
+    with policy_of(seed=0) as url, policy_of(seed=1) as other:
+        line = ("run", "--input", EMBEDDED_TASKS, "--num-repeats", "8",
+                "--output", BASELINE, "--head-url", url)  # fmt: skip
+        subprocess.run(
+            [deployed.command, *line], cwd=deployed.folder, env=deployed.env,
+            capture_output=True, check=True,
         )  # fmt: skip
-        state = ended(worse)
-    output = deployed.folder / "runs/worse/rollouts.jsonl"
-    until(lambda: bool(told_of(hook, output)), "the webhook hears of the worse run")
+        equal = night(deployed, "runs/equal/rollouts.jsonl", other)
+        worse = night(deployed, WORSE, url, responses_create_params=CUT)
+    return equal, worse
 
-    assert (state["name"], state["type"]) == ("Completed", "COMPLETED")
-    said = "needs attention: reward 0.526 before and 0.208 now: -0.318, 95 % interval"
-    assert said in state["message"]
-    assert "n=24 paired tasks; at most 0.05 worse is allowed" in state["message"]
-    expected = ["reward-profiling.completed", "reward-profiling.regressed"]
-    assert names_of(deployed, output) == expected
 
-    (told,) = told_of(hook, output)
+def test_a_worse_night_is_told_to_the_webhook_with_its_numbers(
+    deployed: Deployed, nights: tuple[Night, Night], hook: Hook
+) -> None:
+    _, worse = nights
+    until(lambda: bool(told_of(hook, worse.output)), "the webhook hears of it")
+
+    (told,) = told_of(hook, worse.output)
     assert told["text"].startswith("reward-profiling.regressed: 192 of 192 rollouts")
+    assert told["page"].endswith(worse.run)
     payload = told["payload"]
     assert {payload[name] for name in ("planned", "collected", "scored")} == {192}
     assert (payload["num_scored_tasks"], payload["failed"]) == (24, 0)
@@ -112,61 +136,66 @@ def test_a_worse_policy_is_told_to_the_webhook_and_an_equal_one_is_not(
     assert (regressed["name"], regressed["severity"]) == ("regressed", "critical")
     evidence = regressed["evidence"]
     assert (evidence["tasks"], evidence["max_regression"]) == (24, 0.05)
-    assert evidence["difference"] == pytest.approx(-0.3177, abs=1e-4)
+    assert evidence["difference"] == worse.comparison["overall"]["difference"]
     assert evidence["low"] < evidence["difference"] < evidence["high"] < -0.05
     assert len(json.dumps(told)) < 20_000
-
-    report = str(report_of(found, worse)["data"])
-    assert report.split("\n\n")[1].startswith("- **critical** reward 0.526 before and")
-    assert "- `rollouts_comparison.json`" in report
-    kept = json.loads(output.with_name("rollouts_comparison.json").read_bytes())
-    assert kept["judgement"] == "REGRESSED"
-    assert kept["overall"]["difference"] == evidence["difference"]
-
-    same = deployed.folder / "runs/equal/rollouts.jsonl"
-    kept = json.loads(same.with_name("rollouts_comparison.json").read_bytes())
-    assert equal["type"] == "COMPLETED"
-    assert kept["overall"]["difference"] != 0  # other draws, not the same ones again
-    assert kept["judgement"] != "REGRESSED"
-    assert names_of(deployed, same) == ["reward-profiling.completed"]
-    assert told_of(hook, same) == []
+    announced(deployed, worse.output, "completed", "regressed")
 
 
-def told_of(hook: Hook, output: Path) -> list[dict[str, Any]]:
-    return [told for told in hook.heard if told["output"] == str(output)]
-
-
-def test_the_command_line_shows_a_regression_and_strictness_makes_it_exit_4(
-    deployed: Deployed, command: Run, tmp_path: Path
+def test_the_comparison_is_in_the_state_and_first_on_the_page(
+    deployed: Deployed, nights: tuple[Night, Night]
 ) -> None:
-    line = ("run", "--input", EMBEDDED_TASKS, "--num-repeats", "4", "--output")
-    against = ("--baseline", "a.jsonl", "--max-regression", "0.05")
-    cut = ("--responses-create-params", json.dumps(CUT))
-    api = {"PREFECT_API_URL": deployed.api}
-    with policy_of(seed=0) as servers:
-        at = ("--head-url", servers["head_url"])
-        first = command(*line, "a.jsonl", *at, **api)
-        shown = command(*line, "b.jsonl", *at, *against, *cut, **api)
-        strict = command(
-            *line, "b.jsonl", *at, *against, *cut, "--strict", "critical", **api
-        )
+    _, worse = nights
+    report = str(report_of(deployed, worse.run)["data"])
+    settings = deployed.deployment("nightly")["parameters"]["params"]["comparison"]
 
-    codes = (first.returncode, shown.returncode, strict.returncode)
-    assert codes == (0, 0, 4), strict.stderr
-    sentence = "reward 0.531 before and 0.219 now: -0.312, 95 % interval"
-    for done in (shown, strict):
-        assert f" critical      {sentence}" in done.stdout
-        assert "look at the tasks that flipped" in done.stdout
-        assert done.stdout.rstrip().endswith("b_comparison.json")
-    assert f"error: --strict critical: {sentence}" in strict.stderr
-    assert "--strict" not in shown.stderr
-    assert (tmp_path / "b.jsonl").read_bytes().count(b"\n") == 96
+    assert settings == {"baseline": BASELINE, "max_regression": 0.05}
+    assert (worse.state["name"], worse.state["type"]) == ("Completed", "COMPLETED")
+    assert f"needs attention: {SENTENCE}" in worse.state["message"]
+    assert "n=24 paired tasks; at most 0.05 worse is allowed" in worse.state["message"]
+    assert report.split("\n\n")[1].startswith(f"- **critical** {SENTENCE}")
+    assert "- `rollouts_comparison.json`" in report
+    assert worse.comparison["judgement"] == "REGRESSED"
+
+
+def test_an_equal_policy_is_no_regression_though_its_rewards_differ(
+    deployed: Deployed, nights: tuple[Night, Night], hook: Hook
+) -> None:
+    equal, worse = nights
+    until(lambda: bool(told_of(hook, worse.output)), "what came later is told")
+    announced(deployed, worse.output, "completed", "regressed")
+
+    assert equal.state["type"] == "COMPLETED"
+    assert equal.comparison["overall"]["difference"] != 0
+    assert equal.comparison["judgement"] != "REGRESSED"
+    announced(deployed, equal.output, "completed")
+    assert told_of(hook, equal.output) == []
+
+
+def test_the_command_line_shows_the_regression_and_strict_makes_it_exit_4(
+    deployed: Deployed, nights: tuple[Night, Night], command: Run
+) -> None:
+    _, worse = nights
+    records = worse.output.read_bytes()
+
+    done = command(
+        "run", "--input", EMBEDDED_TASKS, "--output", WORSE, "--num-repeats", "8",
+        "--responses-create-params", json.dumps(CUT), "--head-url", "http://127.0.0.1:9",
+        "--baseline", BASELINE, "--max-regression", "0.05", "--strict", "critical",
+        cwd=deployed.folder, PREFECT_API_URL=deployed.api, COLUMNS="100",
+    )  # fmt: skip
+
+    assert done.returncode == 4, done.stderr
+    assert "nothing to do" in done.stderr  # its servers are gone, and not asked
+    assert f" critical      {SENTENCE}" in done.stdout
+    assert "look at the tasks that flipped" in done.stdout
+    assert f"error: --strict critical: {SENTENCE}" in done.stderr.replace("\n", " ")
+    assert worse.output.read_bytes() == records
 
 
 def test_a_constant_verifier_is_told_and_with_strict_the_command_exits_4(
-    deployed: Deployed, command: Run, servers: httpx.Client, hook: Hook,
-    found: Found, tmp_path: Path,
-) -> None:  # fmt: skip
+    deployed: Deployed, command: Run, servers: httpx.Client, hook: Hook, tmp_path: Path
+) -> None:
     servers.post("/_knobs", json=CONSTANT).raise_for_status()
     line = ("run", "--input", EMBEDDED_TASKS, "--output", tmp_path / "r.jsonl",
             "--num-repeats", "4", "--head-url", str(servers.base_url))  # fmt: skip
@@ -180,7 +209,8 @@ def test_a_constant_verifier_is_told_and_with_strict_the_command_exits_4(
     assert strict.stderr.splitlines()[-1] == f"error: --strict critical: {SUSPECT}"
     assert "error" not in plain.stderr
     name = f"4 repeats of tasks into {output}"
-    runs = found("flow_runs", {"flow_runs": {"name": {"any_": [name]}}})
+    named = {"flow_runs": {"name": {"any_": [name]}}}
+    runs = deployed.post("flow_runs/filter", named).json()
     states = {run["state_name"]: run["state"] for run in runs}
     assert {name: state["type"] for name, state in states.items()} == {
         "Completed": "COMPLETED", "Failed": "FAILED",
@@ -188,8 +218,7 @@ def test_a_constant_verifier_is_told_and_with_strict_the_command_exits_4(
     for state in states.values():
         assert state["message"].startswith("96 of 96 rollouts collected; mean reward ")
         assert state["message"].endswith(f"; needs attention: {SUSPECT}")
-    expected = ["reward-profiling.completed", "reward-profiling.verifier-suspect"]
-    assert names_of(deployed, output) == sorted(2 * expected)
+    announced(deployed, output, *2 * ("completed", "verifier-suspect"))
     told = told_of(hook, output)[0]
     assert told["event"] == "reward-profiling.verifier-suspect"
     assert SUSPECT in told["text"]
@@ -216,9 +245,8 @@ def test_strictness_is_a_parameter_of_a_deployment_too(
 
 @pytest.mark.skipif(BROWSER is None, reason="chromium is not installed: no page drawn")
 def test_a_person_sees_that_a_run_is_partial_and_what_is_missing(
-    deployed: Deployed, command: Run, servers: httpx.Client, found: Found,
-    tmp_path: Path,
-) -> None:  # fmt: skip
+    deployed: Deployed, command: Run, servers: httpx.Client, tmp_path: Path
+) -> None:
     knobs = {"fail_status": 500, "fail_match": "capital of Australia"}
     servers.post("/_knobs", json=knobs).raise_for_status()
     server = deployed.api.removesuffix("/api")
@@ -231,15 +259,15 @@ def test_a_person_sees_that_a_run_is_partial_and_what_is_missing(
     assert done.returncode == 3, done.stderr
     (seen,) = [line for line in done.stderr.splitlines() if "seen at " in line]
     run = seen.rpartition("/")[2]
-    report = report_of(found, run)
-    browse(f"{server}/runs/flow-run/{run}", f"--screenshot={tmp_path / 'run.png'}")
+    report = report_of(deployed, run)
     page = browse(f"{server}/runs/flow-run/{run}", "--dump-dom")
     text = browse(f"{server}/artifacts/artifact/{report['id']}", "--dump-dom")
 
-    assert (tmp_path / "run.png").stat().st_size > 30_000  # an empty page takes a few
     assert "Partial" in page
     assert "Failed" not in page.partition("Logs")[0]
     assert "46 of 48 rollouts collected: 2 failed (2 agent_run_error)" in page
-    for words in ("46 of 48 rollouts collected: 2 failed", "Failed rollouts</h2>",
-                  "2 rollouts failed; every attempt is a line of", "agent_run_error"):  # fmt: skip
+    for words in (
+        "46 of 48 rollouts collected: 2 failed", "Failed rollouts</h2>",
+        "2 rollouts failed; every attempt is a line of", "agent_run_error",
+    ):  # fmt: skip
         assert words in text
