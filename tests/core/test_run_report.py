@@ -42,7 +42,8 @@ def test_findings_come_first_then_numbers_then_files() -> None:
         text.index(part)
         for part in (
             "### 12 of 12 rollouts collected",
-            "**critical** `math_agent`: every reward", "*look at `verify`*", "| math\\_agent | 12 | 12 | 0.500 ± 0.125 (n=3 ",
+            "**critical** `math_agent`: every reward", "*look at `verify`*",
+            "| math\\_agent | 12 | 12 | 0.500 ± 0.125 (n=3 ",
             "In `/data/runs`:", "- `r.jsonl`", "- `r_agent_metrics.json`",
         )
     ]  # fmt: skip

@@ -150,7 +150,7 @@ def test_the_comparison_is_in_the_state_and_first_on_the_page(
     settings = deployed.deployment("nightly")["parameters"]["params"]["comparison"]
 
     assert settings == {"baseline": BASELINE, "max_regression": 0.05}
-    assert (worse.state["name"], worse.state["type"]) == ("Completed", "COMPLETED")
+    assert (worse.state["name"], worse.state["type"]) == ("Failed", "FAILED")
     assert f"needs attention: {SENTENCE}" in worse.state["message"]
     assert "n=24 paired tasks; at most 0.05 worse is allowed" in worse.state["message"]
     assert report.split("\n\n")[1].startswith(f"- **critical** {SENTENCE}")
