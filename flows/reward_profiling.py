@@ -10,6 +10,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.ending import final_state, stopped_state
+from flows.orphaned import outlasting_its_worker
 from flows.parameters import RewardProfilingParams
 from flows.rounds import collect_rounds
 from flows.run_name import run_name, scheduled_start
@@ -37,7 +38,7 @@ from tasks.start_servers import start_servers
 async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     """Profile the rewards of a task file on NeMo Gym environments."""
     tell_page()
-    with untagged_steps(), stop_on_signals():
+    with untagged_steps(), stop_on_signals(), outlasting_its_worker():
         try:
             summary = await profiled(params.at(scheduled_start()))
         except asyncio.CancelledError:

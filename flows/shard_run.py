@@ -8,6 +8,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
 from flows.ending import is_being_cancelled
+from flows.orphaned import outlasting_its_worker
 from tasks.collect_shard import collect_shard
 from tasks.core.models import ReadyServers, ShardSummary
 from tasks.core.options import CollectOptions, Frozen
@@ -38,7 +39,7 @@ class ShardRun(Frozen):
 @flow(name="collect-shard")
 async def shard_run(params: ShardRun) -> State[ShardSummary]:
     """Collect one shard of a run that waits for it; that run starts this one."""
-    with stop_on_signals():
+    with stop_on_signals(), outlasting_its_worker():
         try:
             summary = await collect_shard(
                 params.output,

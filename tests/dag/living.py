@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -36,6 +36,12 @@ def browse(url: str, option: str) -> str:
             capture_output=True, text=True, check=True, timeout=120,
         )  # fmt: skip
     return done.stdout
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started, by their pids."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text().split()]
 
 
 class PrefectServer:
@@ -174,8 +180,8 @@ class Deployed:
 class Workers:
     """One worker process at a time."""
 
-    def __init__(self, deployed: Deployed) -> None:
-        self._deployed = deployed
+    def __init__(self, deployed: Deployed, *before: str) -> None:
+        self._deployed, self._command = deployed, [*before, COMMAND, "worker"]
         self._child: subprocess.Popen[bytes] | None = None
 
     def one(self) -> subprocess.Popen[bytes]:
@@ -184,17 +190,21 @@ class Workers:
             folder = self._deployed.folder
             with (folder / "worker.log").open("ab") as log:
                 self._child = subprocess.Popen(
-                    [COMMAND, "worker"], cwd=folder, env=self._deployed.env,
+                    self._command, cwd=folder, env=self._deployed.env,
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                     start_new_session=True,
                 )  # fmt: skip
         return self._child
 
     def kill(self) -> None:
-        """Kill the worker and what it runs."""
+        """Kill the worker and what it runs, as when a machine is lost."""
         if self._child is not None and self._child.poll() is None:
-            os.killpg(self._child.pid, signal.SIGKILL)
+            runs = children_of(self._child.pid)
+            self._child.kill()
             self._child.wait()
+            for run in runs:
+                with suppress(ProcessLookupError):
+                    os.kill(run, signal.SIGKILL)
 
 
 class Hook:
@@ -251,7 +261,7 @@ class Model:
         self._thread = threading.Thread(target=self._server.serve_forever)
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
 
-    def __enter__(self) -> "Model":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -14,14 +14,9 @@ import httpx
 import pytest
 
 from flows.parameters import EMBEDDED_TASKS
-from tests.dag.living import BROWSER, Deployed, Hook, Workers, browse
+from tests.dag.living import BROWSER, Deployed, Hook, Workers, browse, children_of
 
 DEMO = {"demo": True}
-
-
-def children_of(pid: int) -> list[int]:
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for thread in threads for child in thread.read_text().split()]
 
 
 def is_alive(pid: int) -> bool:
@@ -224,17 +219,16 @@ def impatient(deployed: Deployed) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_runs_of_a_dead_worker_and_dead_runs_start_again_and_do_the_rest(
+def test_runs_of_a_lost_machine_and_dead_runs_start_again_and_do_the_rest(
     deployed: Deployed, workers: Workers, slow_servers: httpx.Client
 ) -> None:
     given = {
         **on(slow_servers), "plan": {"num_repeats": 4}, "collect": {"concurrency": 4}
     }  # fmt: skip
-    worker = workers.one()
+    workers.one()
     silent = deployed.run("on-demand", **given, output="silent/r.jsonl")
     collected(deployed.folder / "silent/r.jsonl", 10)
-    os.killpg(worker.pid, signal.SIGKILL)
-    worker.wait()
+    workers.kill()
     heir = workers.one()
     killed = deployed.run("on-demand", **given, output="killed/r.jsonl")
     collected(deployed.folder / "killed/r.jsonl", 10)

@@ -8,14 +8,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx
 import pytest
 
 from flows.parameters import EMBEDDED_TASKS
-from tests.dag.living import Deployed, Model, PrefectServer, Workers
+from tests.dag.living import Deployed, Model, PrefectServer, Workers, children_of
 
 ROOT = Path(__file__).parents[2]
 # What `gym env start` is to the run; its server leaves the family, as far as it can.
@@ -31,10 +32,10 @@ wait
 """
 PLANNED = 96
 IN_FLIGHT = 4
-SILENCE = 40
-"""Seconds; heartbeats come every 30 s."""
-LATE = 15
-"""Seconds between a moment at which Prefect's server is to act, and its act."""
+SILENCE_SECONDS = 25  # the others end before they miss their second heartbeat, at 30
+LATE_SECONDS = 15  # how much later than it should Prefect's server may act
+GONE_SECONDS = 15
+AWAY_SECONDS = 8
 
 
 def is_alive(pid: int) -> bool:
@@ -43,11 +44,6 @@ def is_alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
-
-
-def children_of(pid: int) -> list[int]:
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for thread in threads for child in thread.read_text().split()]
 
 
 def family_of(pid: int) -> list[int]:
@@ -87,8 +83,8 @@ def asked(servers: httpx.Client) -> Counter[str]:
     return Counter(servers.get("/_knobs").json()["by_key"])
 
 
-def ended(process: subprocess.Popen[bytes], seconds: float) -> int:
-    return process.wait(timeout=seconds)
+def turn(servers: httpx.Client, **knobs: object) -> None:
+    servers.post("/_knobs", json=knobs).raise_for_status()
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +108,11 @@ def deployed(
 
 @pytest.fixture(scope="module")
 def workers(deployed: Deployed) -> Iterator[Workers]:
-    """Give a way to have a worker of the deployments."""
-    started = Workers(deployed)
+    """Give a way to have a worker of the deployments, in the background of a script.
+
+    There, shells have processes ignore SIGINT.
+    """
+    started = Workers(deployed, "/bin/sh", "-c", "trap '' INT; exec \"$@\"", "sh")
     yield started
     started.kill()
 
@@ -125,11 +124,10 @@ class Stopped(NamedTuple):
     output: Path
     model: Model
     worker: subprocess.Popen[bytes]
-    family: list[int]
-    """The run's process and all that it started; those that left it, too."""
+    family: set[int]
+    """The run's process, all that it started, and those that left it."""
     port: int
-    at: float
-    """When, since the epoch."""
+    at: datetime
 
 
 @pytest.fixture(scope="module")
@@ -137,71 +135,146 @@ def stopped(deployed: Deployed, workers: Workers) -> Iterator[Stopped]:
     """Stop the worker of a run that is in the middle of collecting."""
     gym, pids = deployed.folder / "gym", deployed.folder / "gym.pids"
     output = deployed.folder / "stopped/r.jsonl"
-    with Model(seconds=0.7) as model, deployed.impatient(SILENCE):
+    with Model(seconds=0.7) as model, deployed.impatient(SILENCE_SECONDS):
         gym.write_text(
             GYM.format(root=ROOT, python=sys.executable, model=model.url, pids=pids)
         )
         gym.chmod(0o755)
         worker = workers.one()
-        run = deployed.run(
-            "on-demand", output=str(output), input=str(EMBEDDED_TASKS),
-            servers={"gym_command": str(gym), "gym_config": ["a.yaml"]},
-            plan={"num_repeats": 4}, collect={"concurrency": IN_FLIGHT},
-        )  # fmt: skip
-        until(lambda: len(lines(output)) >= 20, "20 rollouts")
+        run = start(deployed, output, gym_command=str(gym), gym_config=["a.yaml"])
+        until(lambda: len(lines(output)) >= 10, "10 rollouts")
         *left, port = map(int, pids.read_text().split())
         (process,) = children_of(worker.pid)
-        family = [*family_of(process), *left]
-        at = time.time()
+        family = {*family_of(process), *left}
+        at = datetime.now(UTC)
         worker.send_signal(signal.SIGTERM)
         yield Stopped(run, output, model, worker, family, port, at)
+
+
+def start(deployed: Deployed, output: Path, repeats: int = 4, **servers: object) -> str:
+    return deployed.run(
+        "on-demand", output=str(output), input=str(EMBEDDED_TASKS), servers=servers,
+        plan={"num_repeats": repeats}, collect={"concurrency": IN_FLIGHT},
+    )  # fmt: skip
+
+
+def events(deployed: Deployed, run: str, name: str, since: datetime) -> int:
+    """Count what Prefect's server heard of a run."""
+    wanted = {
+        "event": {"name": [name]},
+        "resource": {"id": [f"prefect.flow-run.{run}"]},
+        "occurred": {"since": since.isoformat()},
+    }
+    reply = deployed.post("events/filter", {"filter": wanted}).raise_for_status()
+    return int(reply.json()["total"])
+
+
+def test_a_run_outlasts_a_restart_of_prefects_server_and_its_page_catches_up(
+    server: PrefectServer, deployed: Deployed, workers: Workers, servers: httpx.Client
+) -> None:
+    turn(servers, latency_ms=2000)
+    output = deployed.folder / "unheard/r.jsonl"
+    worker = workers.one()
+    run = start(deployed, output, head_url=str(servers.base_url))
+    until(lambda: len(lines(output)) >= IN_FLIGHT, "the first rollouts")
+
+    server.kill()
+    before = len(lines(output))
+    time.sleep(AWAY_SECONDS)
+    during = len(lines(output))
+    server.start()
+    back = datetime.now(UTC)
+    beat = "prefect.flow-run.heartbeat"
+    until(lambda: events(deployed, run, beat, back) > 0, "a heartbeat", seconds=45)
+    turn(servers, latency_ms=0)
+    state = deployed.until(run, "Completed", "Failed", "Partial", "Crashed")
+
+    said = f"{PLANNED} of {PLANNED} rollouts collected"
+    assert during > before
+    assert state["message"].startswith(said)
+    assert deployed.states(run).count("Running") == 1
+    assert keys(output) == planned(output) == asked(servers)
+    of_run = {"artifacts": {"flow_run_id": {"any_": [run]}}}
+    shown = deployed.post("artifacts/filter", of_run).json()
+    page = {one["key"]: one for one in shown}
+    assert page["collect-shard-0"]["data"] == 100
+    for name in ("report", "agents"):
+        assert page[f"reward-profiling-{name}"]["description"].startswith(said)
+    assert worker.poll() is None
 
 
 def test_a_worker_that_is_told_to_stop_ends_and_nothing_of_its_run_stays(
     stopped: Stopped,
 ) -> None:
-    until(lambda: not any(map(is_alive, stopped.family)), "all gone", seconds=15)
+    until(lambda: not any(map(is_alive, stopped.family)), "all gone", GONE_SECONDS)
 
     assert len(stopped.family) >= 4
     assert not is_listening(stopped.port)
-    assert ended(stopped.worker, 15) == 0
-    whole = lines(stopped.output)
-    assert stopped.model.answered - IN_FLIGHT <= len(whole) <= stopped.model.answered
-    assert set(keys(stopped.output).values()) == {1}
+    assert stopped.worker.wait(GONE_SECONDS) == 0
+    kept, answered = keys(stopped.output), stopped.model.answered
+    assert answered - IN_FLIGHT <= kept.total() <= answered
+    assert set(kept.values()) == {1}
 
 
-def test_a_run_outlasts_its_worker_that_was_killed_and_started_again(
+def test_runs_outlast_their_worker_that_is_killed_and_can_still_be_cancelled(
     deployed: Deployed, workers: Workers, servers: httpx.Client
 ) -> None:
-    servers.post("/_knobs", json={"latency_ms": 700}).raise_for_status()
-    output = deployed.folder / "orphaned/r.jsonl"
+    turn(servers, latency_ms=700)
+    output, cut = (deployed.folder / f"{name}/r.jsonl" for name in ("orphan", "cut"))
     worker = workers.one()
-    run = deployed.run(
-        "on-demand", output=str(output), input=str(EMBEDDED_TASKS),
-        servers={"head_url": str(servers.base_url)},
-        plan={"num_repeats": 4}, collect={"concurrency": IN_FLIGHT},
-    )  # fmt: skip
-    until(lambda: len(lines(output)) >= 12, "12 rollouts")
+    run = start(deployed, output, head_url=str(servers.base_url))
+    unwanted = start(deployed, cut, repeats=100, demo=True)
+    until(lambda: min(len(lines(output)), len(lines(cut))) >= 10, "10 rollouts of each")
+    family = family_of(worker.pid)
 
     os.kill(worker.pid, signal.SIGKILL)
-    ended(worker, 5)
+    worker.wait()
     workers.one()
+    turn(servers, latency_ms=100)
+    deployed.post(f"flow_runs/{unwanted}/set_state", {"state": {"type": "CANCELLING"}})
+    cancelled = deployed.until(unwanted, "Cancelled", "Crashed", seconds=GONE_SECONDS)
     state = deployed.until(run, "Completed", "Failed", "Partial", "Crashed")
 
     assert state["message"].startswith(f"{PLANNED} of {PLANNED} rollouts collected")
     assert deployed.states(run).count("Running") == 1
     assert keys(output) == planned(output) == asked(servers)
+    assert cancelled["message"].startswith(f"{keys(cut).total()} of 2400 rollouts")
+    assert set(keys(cut).values()) == {1}
+    until(lambda: not any(map(is_alive, family)), "all gone", GONE_SECONDS)
 
 
 def test_the_run_of_a_stopped_worker_starts_again_in_time_and_does_the_rest(
     deployed: Deployed, workers: Workers, stopped: Stopped
 ) -> None:
-    until(lambda: not any(map(is_alive, stopped.family)), "all gone", seconds=15)
-    kept, requests = lines(stopped.output), stopped.model.asked
+    run, output, model = stopped.run, stopped.output, stopped.model
+    until(lambda: not any(map(is_alive, stopped.family)), "all gone", GONE_SECONDS)
+    model.seconds = 0
+    kept, spent = lines(output)[:10], model.asked - len(lines(output))
+
     workers.one()
-    state = deployed.until(
-        stopped.run, "Completed", "Failed", "Partial", seconds=SILENCE + 60
-    )
-    print(deployed.get("flow_run_states/", flow_run_id=stopped.run), stopped.at)
+    state = deployed.until(run, "Completed", "Failed", "Partial", seconds=120)
+
     assert state["message"].startswith(f"{PLANNED} of {PLANNED} rollouts collected")
-    print(kept, requests, stopped.model.asked)
+    assert lines(output)[:10] == kept
+    assert keys(output) == planned(output)
+    assert spent <= IN_FLIGHT
+    assert model.asked == PLANNED + spent
+    states = deployed.get("flow_run_states/", flow_run_id=run)
+    names = [one["name"] for one in states]
+    crash = names.index("Crashed")
+    assert names[crash - 1 : crash + 3] == [
+        "Running", "Crashed", "Restarting", "AwaitingRetry",
+    ]  # fmt: skip
+    assert names.count("Running") == 2
+    assert states[crash]["message"].startswith("no heartbeat for ")
+    silent = datetime.fromisoformat(states[crash]["timestamp"]) - stopped.at
+    assert silent.total_seconds() < SILENCE_SECONDS + LATE_SECONDS
+
+
+def test_a_worker_that_is_interrupted_ends(workers: Workers) -> None:
+    worker = workers.one()
+    time.sleep(1)
+
+    worker.send_signal(signal.SIGINT)
+
+    assert worker.wait(GONE_SECONDS) == 0
