@@ -2,8 +2,10 @@
 
 import gc
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 def main() -> None:
@@ -11,7 +13,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments[:1] == ["profile"]:
         _profile_quickly(arguments[1:])
-    from flows.cli import run  # noqa: PLC0415 - takes a while
+    with _ended_by_interrupts():
+        from flows.cli import run  # noqa: PLC0415 - takes a while
 
     sys.exit(run(arguments))
 
@@ -19,7 +22,8 @@ def main() -> None:
 def _profile_quickly(arguments: Sequence[str]) -> None:
     """Profile and end the process; return where the whole command line has to."""
     gc.disable()  # what is imported stays
-    from flows.quick_profile import quick_profile  # noqa: PLC0415 - its point
+    with _ended_by_interrupts():
+        from flows.quick_profile import quick_profile  # noqa: PLC0415 - its point
 
     code = quick_profile(arguments)
     gc.enable()
@@ -28,3 +32,18 @@ def _profile_quickly(arguments: Sequence[str]) -> None:
     # All is written and printed by now, and taking the modules down takes a tenth of a
     # profile of a thousand rollouts.
     os._exit(code)
+
+
+@contextmanager
+def _ended_by_interrupts() -> Iterator[None]:
+    """Have Ctrl-C end the process at once, without a word: nothing is begun yet.
+
+    As an exception it would be a traceback, and some extension modules crash when one
+    comes while they are imported.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # whoever started us has it ignored
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -142,7 +142,7 @@ class Scan:
             return
         batches = batches_of(self._rows)
         if unusual := [at for b in batches if not _is_usual(b) for at in b.at]:
-            self._mend(unusual)
+            self._mend(sorted(unusual))  # of several faults, the first line's is told
             batches = batches_of(self._rows)
         self._columns.extend_batches(batches, self._file, self._lines, self._replies)
         for read in (self._rows, self._lines, self._places, self._replies):
@@ -150,9 +150,14 @@ class Scan:
         self._bytes = 0
 
     def _mend(self, unusual: Sequence[int]) -> None:
-        """Read rows again in which something that was passed over may decide."""
+        """Read those rows again in which something that was passed over decides.
+
+        The others of an unusual batch stay: what is read does not hang on neighbours.
+        """
         with open_to_read(self._path) as file:
             for at in unusual:
+                if _is_usual(*batches_of([self._rows[at]])):
+                    continue
                 file.seek(self._places[at])
                 text = file.readline().rstrip(b"\r\n")
                 self._rows[at] = self._exact(text, self._lines[at])

@@ -59,7 +59,8 @@ def label_entries(
     """Describe a label's records, in key order, as a whole and by repeat.
 
     Raises:
-        RecordError: a rollout index is text that is no number.
+        RecordError: a rollout index is text that is no number, or text in some tasks
+            and a number in others.
     """
     by_index = _by_rollout_index(gathered(records.rollout, rows))
     if len(by_index) < 2:  # noqa: PLR2004 - one repeat compares with nothing
@@ -100,7 +101,13 @@ def label_entries(
 
 def _by_rollout_index(rollouts: Sequence[Index]) -> list[tuple[Index, Sequence[int]]]:
     """Return the positions of each rollout index, ascending."""
-    count = len(set(rollouts))
+    distinct = set(rollouts)
+    if len(set(map(type, distinct))) > 1:
+        raise RecordError(
+            f"{wire.ROLLOUT_INDEX} is text in some tasks and a number in others;"
+            " repeats cannot be put in order"
+        )
+    count = len(distinct)
     first = rollouts[:count]
     if len(rollouts) % count == 0 and list(first) * (len(rollouts) // count) == list(
         rollouts

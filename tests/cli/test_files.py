@@ -259,6 +259,47 @@ def test_a_profile_is_whole_though_nobody_reads_what_it_prints(
     assert [orjson.loads(row)["num_rollouts"] for row in rows] == [2, 1]
 
 
+INTERRUPTED_EARLY = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "tasks.core.errors":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from flows.entry import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shell", "code"),
+    [
+        (["profile", "--rollouts", "r.jsonl", "--allow-partial"], "", 130),
+        (["inspect", "r.jsonl"], "", 130),
+        (["profile", "--rollouts", "r.jsonl", "--allow-partial"], "trap '' INT;", 3),
+    ],
+    ids=["profile", "another command", "ignored"],
+)
+def test_an_interrupt_before_a_command_begins_ends_it_without_a_traceback(
+    half: Path,
+    command_env: dict[str, str],
+    arguments: list[str],
+    shell: str,
+    code: int,
+) -> None:
+    line = [sys.executable, "-c", INTERRUPTED_EARLY, *arguments]
+
+    done = subprocess.run(
+        ["/bin/bash", "-c", f'{shell} "$@"; exit $?', "bash", *line],
+        cwd=half.parent, env=command_env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (code, "")
+    assert half.with_name("r_reward_profiling.jsonl").exists() == (code != 130)
+
+
 @pytest.mark.parametrize("wrong", [["--rolouts", "x"], ["--pass-threshold", "half"]])
 def test_a_wrong_option_of_profile_is_explained(command: Run, wrong: list[str]) -> None:
     done = command("profile", "--rollouts", "r.jsonl", *wrong)

@@ -153,6 +153,21 @@ def test_a_damaged_line_in_the_middle_is_refused_with_its_number(
     assert not files.reward_profiling.exists()
 
 
+def test_of_two_faults_the_first_line_is_named_whatever_its_members_are(
+    tmp_path: Path,
+) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    rest = KEY + b"0}\n"
+    good, first = b'{"reward":1,' + rest, b'{"x":1,"response":"a",' + rest
+    later = b'{"reward":1,"response":[1],' + rest
+    usual = b'{"reward":1,"response":{"usage":{}},' + rest  # of the later one's shape
+    files.materialized_inputs.write_bytes(plan_line(0, 0))
+    files.rollouts.write_bytes(usual + good + first + later)
+
+    with pytest.raises(RecordError, match=r"r\.jsonl:3: response is text"):
+        profile_run(sources_of(files), ProfileRequest(allow_partial=True))
+
+
 @pytest.mark.parametrize("torn", [b'{"reward":1,"_ng_t', b"{", b'{"a":"\xe4'])
 def test_a_last_line_on_its_way_is_left_out_and_said(
     torn: bytes, tmp_path: Path
@@ -191,6 +206,35 @@ def test_indices_may_be_text_and_stay_text(tmp_path: Path) -> None:
     assert counts.collected == 3
     infos = task_row(tmp_path)["rollout_infos"]
     assert [info["rollout_id"] for info in infos] == ["a:10", "a:9"]
+
+
+def test_repeats_that_are_text_in_one_task_and_numbers_in_another_are_refused(
+    tmp_path: Path,
+) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    keys = [(0, 0), (0, 1), (1, "0"), (1, "1")]
+    files.materialized_inputs.write_bytes(b"".join(plan_line(*key) for key in keys))
+    files.rollouts.write_bytes(files.materialized_inputs.read_bytes())
+
+    with pytest.raises(RecordError, match="text in some tasks and a number in others"):
+        profile_run(sources_of(files), ProfileRequest())
+
+    assert not files.reward_profiling.exists()
+
+
+@pytest.mark.parametrize("response", [b"null", b"[]"])
+def test_how_an_index_is_read_does_not_hang_on_the_records_around_it(
+    response: bytes, tmp_path: Path
+) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    rest = b',"_ng_rollout_index":0}\n'
+    wide = b'{"response":null,"_ng_task_index":1' + b"0" * 25 + rest
+    other = b'{"response":%b,"_ng_task_index":0' % response + rest
+    files.materialized_inputs.write_bytes(plan_line(0, 0))
+    files.rollouts.write_bytes(wide + other)
+
+    with pytest.raises(RecordError, match="1 rollout records belong to no"):
+        profile_run(sources_of(files), ProfileRequest())
 
 
 def test_failures_given_as_records_are_refused_by_name_and_said_by_content(
