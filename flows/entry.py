@@ -6,10 +6,15 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # none is there when it was closed
+            # Words matter more than a sign that the terminal's encoding lacks.
+            stream.reconfigure(errors="replace")
     arguments = sys.argv[1:]
     if arguments[:1] == ["profile"]:
         _profile_quickly(arguments[1:])

@@ -1,13 +1,16 @@
 """The plan, read in one pass into columns; what agents are asked is passed over."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from tasks.adapters.jsonl import located, parse_object
+from tasks.adapters.jsonl import line_at, located, parse_object
 from tasks.adapters.line_blocks import Block, lines_of, read_blocks
 from tasks.core import wire
+from tasks.core.errors import RecordError
 from tasks.core.plan_columns import PlanColumns, Runner
+from tasks.core.record_columns import Index
 from tasks.core.records import planned_row
 
 _NAMES = {
@@ -42,7 +45,30 @@ def scan_plan(path: Path) -> PlanColumns:
     line = 0
     for block in read_blocks(path):
         line = _take(path, block, line, columns)
+    for name, column in (
+        (wire.TASK_INDEX, columns.task),
+        (wire.ROLLOUT_INDEX, columns.rollout),
+    ):
+        _refuse_wide(path, name, column, columns)
     return columns
+
+
+def _refuse_wide(
+    path: Path, name: str, column: Sequence[Index], columns: PlanColumns
+) -> None:
+    """Refuse indices that no writer of JSON here takes."""
+    if not isinstance(column, list):
+        return
+    for row, index in enumerate(column):
+        if isinstance(index, int) and not _LOWEST <= index <= _HIGHEST:
+            number = line_at(path, columns.place[row])
+            raise RecordError(
+                f"{path}:{number}: {name} is {index}, which does not fit in 64 bits;"
+                " write it as text"
+            )
+
+
+_LOWEST, _HIGHEST = -(2**63), 2**64 - 1
 
 
 def _take(path: Path, block: Block, line: int, columns: PlanColumns) -> int:

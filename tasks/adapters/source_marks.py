@@ -87,8 +87,11 @@ def mark_of(path: Path, folder: Path, seen: Glimpse, end: ScanEnd) -> SourceMark
 
 
 def name_from(folder: Path, path: Path) -> str:
-    """Return a path as seen from a folder, so that both can be moved together."""
-    return os.path.relpath(path, folder)
+    """Return a path as seen from a folder, so that both can be moved together.
+
+    A name that is not UTF-8 is spelled so that it can be stored.
+    """
+    return os.fsencode(os.path.relpath(path, folder)).decode(errors="backslashreplace")
 
 
 def changed_since(path: Path, mark: SourceMark) -> str | None:

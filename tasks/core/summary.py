@@ -4,7 +4,6 @@ Gym's files drop what is not a number in silence; here it is counted. Passing an
 clustered standard error follow `statistics.md` D2 and D3.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, repeat
@@ -15,7 +14,7 @@ import msgspec
 from tasks.core.counts import AgentCounts, RunCounts, num_passing
 from tasks.core.number_column import gathered
 from tasks.core.rollout_table import RolloutStatus, RolloutTable
-from tasks.core.uncertainty import mean_of, standard_error
+from tasks.core.uncertainty import counted_mean, mean_of, standard_error
 
 _TELLING = 2
 """Scored rollouts below which a task is undetermined."""
@@ -153,4 +152,4 @@ def _overall_mean(agents: Sequence[AgentCounts]) -> float | None:
     ]
     if not known:
         return None
-    return math.fsum(m * n for m, n in known) / sum(n for _, n in known)
+    return counted_mean(known)

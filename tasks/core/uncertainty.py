@@ -27,6 +27,10 @@ class Bounds(NamedTuple):
     high: float
 
 
+_TOO_LARGE = (OverflowError, ValueError)
+"""What `fsum` raises for sums beyond every float, the latter for such of both signs."""
+
+
 def mean_of(values: Sequence[float]) -> float:
     """Return the mean of at least one value, exactly rounded but for one division."""
     try:
@@ -85,8 +89,15 @@ def standard_error(values: Sequence[float]) -> float | None:
 
 def counted_mean(pairs: Collection[tuple[float, int]]) -> float:
     """Return the mean of values that stand for several tasks each: (value, tasks)."""
-    total = math.fsum(value * tasks for value, tasks in pairs)
-    return total / sum(tasks for _, tasks in pairs)
+    count = sum(tasks for _, tasks in pairs)
+    try:
+        found = math.fsum(value * tasks for value, tasks in pairs) / count
+    except _TOO_LARGE:
+        found = math.inf
+    if math.isfinite(found):
+        return found
+    # The sum does not fit in a float, the mean does.
+    return math.fsum(value * (tasks / count) for value, tasks in pairs)
 
 
 def counted_error(pairs: Collection[tuple[float, int]]) -> float | None:
@@ -107,7 +118,7 @@ def clustered_error(sums: Sequence[float], counts: Sequence[int]) -> float | Non
 
     `sums[i]` and `counts[i]` are the rewards of task i, added and counted. The squares
     are multiplied by C/(C - 1), as Inspect and NeMo Evaluator do and the paper does
-    not. None below two tasks with a reward.
+    not. None below two tasks with a reward, and where sums do not fit in a float.
     """
     clusters = [
         (total, count) for total, count in zip(sums, counts, strict=True) if count
@@ -115,8 +126,13 @@ def clustered_error(sums: Sequence[float], counts: Sequence[int]) -> float | Non
     if len(clusters) < _TWO:
         return None
     n = sum(count for _, count in clusters)
-    mean = math.fsum(total for total, _ in clusters) / n
+    try:
+        mean = math.fsum(total for total, _ in clusters) / n
+    except _TOO_LARGE:
+        return None
     deviations = [total - count * mean for total, count in clusters]
+    if not all(map(math.isfinite, deviations)):
+        return None
     squares = _squares(deviations, 0.0)
     correction = len(clusters) / (len(clusters) - 1)
     return math.sqrt(squares.total * correction) * squares.scale / n

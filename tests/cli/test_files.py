@@ -259,6 +259,24 @@ def test_a_profile_is_whole_though_nobody_reads_what_it_prints(
     assert [orjson.loads(row)["num_rollouts"] for row in rows] == [2, 1]
 
 
+def test_neither_a_plain_terminal_nor_an_odd_name_stops_a_profile(
+    half: Path, command_env: dict[str, str]
+) -> None:
+    odd = os.fsdecode(b"a\xff.jsonl")
+    half.rename(half.with_name(odd))
+    plan = "r_materialized_inputs.jsonl"
+    line = [SCRIPT, "profile", "--rollouts", odd, "--inputs", plan, "--allow-partial"]
+
+    done = subprocess.run(
+        line, cwd=half.parent, env={**command_env, "PYTHONIOENCODING": "ascii"},
+        capture_output=True, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (3, b"")
+    assert b"mean reward: mean over the scored tasks ? its standard" in done.stdout
+    assert half.with_name(os.fsdecode(b"a\xff_rollout_metrics.parquet")).exists()
+
+
 INTERRUPTED_EARLY = """
 import os, signal, sys
 

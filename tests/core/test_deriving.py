@@ -49,6 +49,24 @@ def test_a_reward_that_is_none_lowers_coverage_and_not_the_mean(
     assert found.run.reward.num_rollouts == 1
 
 
+LARGE = st.sampled_from([1.7e308, -1.7e308, 1e308, 5e-324])
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.lists(FINITE | LARGE, min_size=1, max_size=4), min_size=1))
+def test_rewards_of_any_size_have_a_mean_and_no_sum_breaks(
+    tasks: list[list[float]],
+) -> None:
+    reward = insights(*tasks).run.reward
+
+    rewards = [reward for task in tasks for reward in task]
+    assert reward.micro_mean is not None
+    assert reward.macro_mean is not None
+    bounds = min(rewards), max(rewards)
+    for mean in (reward.micro_mean, reward.macro_mean):
+        assert bounds[0] <= mean <= bounds[1] or mean == pytest.approx(bounds[0])
+
+
 def test_masked_rollouts_are_counted_and_measure_nothing() -> None:
     found = insights([*[MASKED] * 9, 1.0])
 

@@ -208,6 +208,18 @@ def test_indices_may_be_text_and_stay_text(tmp_path: Path) -> None:
     assert [info["rollout_id"] for info in infos] == ["a:10", "a:9"]
 
 
+def test_a_planned_index_beyond_64_bits_is_refused_with_its_line(
+    tmp_path: Path,
+) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    wide = plan_line(1, 0).replace(b'_ng_task_index":1', b'_ng_task_index":%d' % 2**64)
+    files.materialized_inputs.write_bytes(plan_line(0, 0) + wide)
+    files.rollouts.write_bytes(files.materialized_inputs.read_bytes())
+
+    with pytest.raises(RecordError, match=r"inputs\.jsonl:2: _ng_task_index is 184467"):
+        profile_run(sources_of(files), ProfileRequest())
+
+
 def test_repeats_that_are_text_in_one_task_and_numbers_in_another_are_refused(
     tmp_path: Path,
 ) -> None:
