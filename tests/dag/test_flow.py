@@ -200,7 +200,7 @@ def test_the_page_shows_the_numbers_of_the_files(
         assert row["pass rate"].endswith("(n=8 tasks)")
         assert row["tasks with signal"].endswith(" of 8)")
         assert row["mean reward"] in str(report["data"])
-    assert str(report["data"]).startswith("# 96 of 96 rollouts collected; mean ")
+    assert str(report["data"]).startswith("### 96 of 96 rollouts collected; mean ")
     assert f"In `{grown.output.parent}`:" in str(report["data"])
     slowest = orjson.loads(str(shown["reward-profiling-slowest"]["data"]))
     seconds = [float(row["seconds"]) for row in slowest]
