@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,7 +96,13 @@ def profile(command: Run, servers: httpx.Client, api_url: str, found: Found) -> 
         assert done.returncode == 0, done.stderr
         said = next(line for line in done.stderr.splitlines() if "seen at" in line)
         wanted = {"flow_runs": {"id": {"any_": [said.rpartition("/")[2]]}}}
-        runs = [one for one in found("task_runs", wanted) if one["id"] not in seen]
+        deadline = time.monotonic() + 60
+        while True:  # the server learns of the ends of steps a little later
+            runs = [one for one in found("task_runs", wanted) if one["id"] not in seen]
+            on_their_way = {"Running", "Pending"} & {one["state_name"] for one in runs}
+            if not on_their_way or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
         seen.update(one["id"] for one in runs)
         return {
             str(one["task_key"]).rpartition("-")[0]: str(one["state_name"])
