@@ -32,22 +32,34 @@ HEAD = f"http://127.0.0.1:{STUB_PORT}"
 API = f"http://127.0.0.1:{PREFECT_PORT}/api"
 SECONDS, SIZE, IN_FLIGHT, REPEATS = 0.1, 20_000, 64, 8
 START_SECONDS = 120.0
-ROUNDS = 5
+ROUNDS = 9
 """Times that each thing is measured, in turns with what it is compared with."""
 
 
 class Round(NamedTuple):
     """Processor seconds of one round."""
 
-    flow: float
-    """A run of all rollouts, beyond a run of one."""
-    steps: float
-    """The same without Prefect."""
+    whole: float
+    """A run of all rollouts."""
+    start: float
+    """A run of one rollout."""
+    plain_whole: float
+    """All rollouts without Prefect."""
+    plain_start: float
+    """One rollout without Prefect."""
     server: float
     """Prefect's server meanwhile, beyond a run of one."""
-    start: float
-    """A run of one rollout, all of it."""
     server_start: float
+
+    @property
+    def flow(self) -> float:
+        """What a run takes beyond the cost of starting."""
+        return self.whole - self.start
+
+    @property
+    def steps(self) -> float:
+        """The same without Prefect."""
+        return self.plain_whole - self.plain_start
 
 
 # A flow with one step that does nothing, and the moment at which it does so.
@@ -176,11 +188,12 @@ def one_round(pid: int, idle: float, folder: Path, count: int) -> Round:
     plain_whole = plain(folder, count, env)
     whole, server_whole = one_run(pid, idle, folder, count)
     return Round(
-        flow=whole - start,
-        steps=plain_whole - plain_start,
-        server=server_whole - server_start,
-        start=start,
-        server_start=server_start,
+        whole,
+        start,
+        plain_whole,
+        plain_start,
+        server_whole - server_start,
+        server_start,
     )
 
 
@@ -207,12 +220,19 @@ def unused(stem: str, folder: Path) -> str:
 def tell_cost(count: int, rounds: Sequence[Round]) -> None:
     """Print what the run took, and what of it is Prefect's."""
     middle = Round(*map(median, zip(*rounds, strict=True)))
+    least = Round(*map(min, zip(*rounds, strict=True)))
+    for each in rounds:
+        print("  " + " ".join(f"{figure:6.2f}" for figure in each))
     shares = [100 * (each.flow / each.steps - 1) for each in rounds]
     print(f"{count} rollouts, beyond the cost of starting, medians of {len(rounds)}:")
     print(f"  the steps by themselves  {middle.steps:6.2f} s of processor time")
     print(
         f"  the same as a flow       {middle.flow:6.2f} s ({median(shares):+.1f} %;"
         f" from {min(shares):+.1f} to {max(shares):+.1f})"
+    )
+    print(
+        f"  least of each            {least.steps:6.2f} s and {least.flow:.2f} s"
+        f" ({100 * (least.flow / least.steps - 1):+.1f} %)"
     )
     print(f"  Prefect's server         {middle.server:6.2f} s")
     print(

@@ -15,6 +15,7 @@ from typing import IO, Any, NamedTuple
 import orjson
 
 from tasks.core.errors import ConfigError, RecordError
+from tasks.core.number_column import INT64, UINT64_MAX
 
 _BOM = b"\xef\xbb\xbf"
 _BUFFER_BYTES = 1 << 20
@@ -24,7 +25,6 @@ _SHOWN_CHARACTERS = 60
 _LONG_DIGITS = re.compile(rb"[0-9]{19}")
 _MOST_DIGITS = 21
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
-_INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 
 
 class Line(NamedTuple):
@@ -133,7 +133,7 @@ def _paired(value: object) -> object:
 
 
 def _whole(digits: str) -> int | float:
-    if len(digits) <= _MOST_DIGITS and _INT64_MIN <= int(digits) <= _UINT64_MAX:
+    if len(digits) <= _MOST_DIGITS and INT64[0] <= int(digits) <= UINT64_MAX:
         return int(digits)
     return float(digits)
 
@@ -157,7 +157,7 @@ def refuse_wide_integers(text: bytes) -> None:
     def check(digits: str) -> int:
         # Python refuses to read thousands of digits; twenty and a sign are enough.
         number = int(digits) if len(digits) <= _MOST_DIGITS else None
-        if number is None or not _INT64_MIN <= number <= _UINT64_MAX:
+        if number is None or not INT64[0] <= number <= UINT64_MAX:
             raise RecordError(
                 f"holds the whole number {_shown(digits.encode())}, which does not fit"
                 " in 64 bits and would be changed; write it as text"

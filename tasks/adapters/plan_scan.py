@@ -9,6 +9,7 @@ from tasks.adapters.jsonl import line_at, located, parse_object
 from tasks.adapters.line_blocks import Block, lines_of, read_blocks
 from tasks.core import wire
 from tasks.core.errors import RecordError
+from tasks.core.number_column import INT64, UINT64_MAX
 from tasks.core.plan_columns import PlanColumns, Runner
 from tasks.core.record_columns import Index
 from tasks.core.records import planned_row
@@ -60,15 +61,12 @@ def _refuse_wide(
     if not isinstance(column, list):
         return
     for row, index in enumerate(column):
-        if isinstance(index, int) and not _LOWEST <= index <= _HIGHEST:
+        if isinstance(index, int) and not INT64[0] <= index <= UINT64_MAX:
             number = line_at(path, columns.place[row])
             raise RecordError(
                 f"{path}:{number}: {name} is {index}, which does not fit in 64 bits;"
                 " write it as text"
             )
-
-
-_LOWEST, _HIGHEST = -(2**63), 2**64 - 1
 
 
 def _take(path: Path, block: Block, line: int, columns: PlanColumns) -> int:

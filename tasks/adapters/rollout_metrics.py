@@ -29,7 +29,7 @@ from tasks.adapters.parquet import (
 from tasks.adapters.source_marks import SourceMark
 from tasks.core import wire
 from tasks.core.completeness import Matching
-from tasks.core.number_column import IS_NUMBER, OTHER, NumberColumn
+from tasks.core.number_column import INT64, IS_NUMBER, OTHER, NumberColumn
 from tasks.core.plan_columns import PlanColumns
 from tasks.core.profiling import run_labels
 from tasks.core.record_columns import Layout, NotFinite, RecordColumns
@@ -224,12 +224,9 @@ def _by_table_row(
             record += 1
 
 
-_INT64 = (-(2**63), 2**63 - 1)
-
-
 def _index_form(indices: Sequence[Any]) -> str:
     kinds = set(map(type, indices))
-    low, high = _INT64
+    low, high = INT64
     if kinds <= {int} and (not kinds or low <= min(indices) <= max(indices) <= high):
         return _INT
     return _TEXT if kinds == {str} else _JSON

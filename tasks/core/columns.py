@@ -17,6 +17,7 @@ from tasks.core.number_column import (
     BOOL,
     FLOAT,
     INT,
+    INT64,
     IS_NUMBER,
     Number,
     NumberColumn,
@@ -24,7 +25,6 @@ from tasks.core.number_column import (
 from tasks.core.record_columns import RecordColumns
 
 STATISTICS = ("mean", "max", "min", "median", "std")
-_INT64_MAX = 2**63 - 1
 Rows = Sequence[int]
 Values = Sequence[Number | None]
 
@@ -136,12 +136,12 @@ def _is_unsigned(metric: Metric, rows: Rows) -> bool:
         return False
     values = [value for value in metric.at(rows) if value is not None]
     low, high = min(values), max(values)
-    if low < 0 and high > _INT64_MAX:
+    if low < 0 and high > INT64[1]:
         raise RecordError(
             f"the values of {metric.name!r} span from {low} to {high}, which"
             " no 64-bit column holds; write them as floats"
         )
-    return high > _INT64_MAX
+    return high > INT64[1]
 
 
 def _place(records: RecordColumns, row: int, metric: Metric) -> tuple[bool, int]:

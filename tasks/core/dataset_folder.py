@@ -10,6 +10,8 @@ from typing import Any
 
 import orjson
 
+from tasks.core.number_column import INT64
+
 Shape = str | tuple[Any, ...]
 """The type of a value; objects and lists by the types inside."""
 
@@ -31,7 +33,7 @@ def shape_of(value: object) -> Shape:
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
-        return "int" if -(2**63) <= value < 2**63 else _MIXED
+        return "int" if INT64[0] <= value <= INT64[1] else _MIXED
     return "float" if isinstance(value, float) else "text"
 
 

@@ -5,13 +5,14 @@ apart. A value takes eight bytes and a kind of one byte, whatever its JSON was.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from operator import itemgetter
 from struct import pack
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+T = TypeVar("T", bound=Hashable)
 Number = int | float
 
 ABSENT = 0
@@ -23,8 +24,9 @@ OTHER = 4
 """The record has the member, and it is no number: null, text, a list, an object."""
 
 _KINDS = {float: FLOAT, int: INT, bool: BOOL}
-_INT64 = (-(2**63), 2**63 - 1)
-_UINT64_MAX = 2**64 - 1
+INT64 = (-(2**63), 2**63 - 1)
+"""Least and largest whole number of 64 bits with a sign."""
+UINT64_MAX = 2**64 - 1
 _FLOAT_EXACT = (-(2**53), 2**53)
 IS_NUMBER = bytes(1 if kind in {FLOAT, INT, BOOL} else 0 for kind in range(256))
 """Translates kinds into 1 for a number and 0 for none."""
@@ -35,7 +37,7 @@ def as_read(value: int) -> Number | None:
 
     Beyond 64 bits it becomes a float; beyond every float, nothing.
     """
-    if _INT64[0] <= value <= _UINT64_MAX:
+    if INT64[0] <= value <= UINT64_MAX:
         return value
     try:
         return float(value)
@@ -72,7 +74,7 @@ class NumberColumn(msgspec.Struct):
         self.kinds += kinds
 
     def _holds(self, found: Sequence[Number]) -> bool:
-        low, high = _INT64 if self.values.typecode == "q" else _FLOAT_EXACT
+        low, high = INT64 if self.values.typecode == "q" else _FLOAT_EXACT
         whole: Sequence[Number] = found
         if float in map(type, found):
             whole = [value for value in found if type(value) is not float]
@@ -181,6 +183,14 @@ def rearranged(column: "array[Any]", order: Sequence[int]) -> "array[Any]":
     """Return a column in another order, or some of it."""
     found = array(column.typecode)
     found.frombytes(packed(column.typecode, gathered(column, order)))
+    return found
+
+
+def positions_of(values: Iterable[T]) -> dict[T, list[int]]:
+    """Return where each distinct value stands, in order of first appearance."""
+    found: dict[T, list[int]] = {}
+    for at, value in enumerate(values):
+        found.setdefault(value, []).append(at)
     return found
 
 

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tasks.core import wire
-from tasks.core.number_column import OTHER, NumberColumn, gathered, packed, rearranged
+from tasks.core.number_column import (
+    OTHER,
+    NumberColumn,
+    gathered,
+    packed,
+    positions_of,
+    rearranged,
+)
 
 _MOST_KNOWN_SHAPES = 4_096
 _TRIED_LAYOUTS = 8
@@ -313,12 +320,9 @@ def batches_of(rows: Sequence[Mapping[str, Any]]) -> list[Batch]:
     shapes = list(zip(map(tuple, rows), map(tuple, usages), strict=True))
     if shapes and shapes.count(shapes[0]) == len(shapes):
         return [_batch(shapes[0], range(len(rows)), rows, usages)]
-    found: dict[Shape, list[int]] = {}
-    for at, shape in enumerate(shapes):
-        found.setdefault(shape, []).append(at)
     return [
         _batch(shape, at, gathered(rows, at), gathered(usages, at))
-        for shape, at in found.items()
+        for shape, at in positions_of(shapes).items()
     ]
 
 

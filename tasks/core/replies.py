@@ -18,6 +18,7 @@ from msgspec import UNSET
 from tasks.core import wire
 from tasks.core.error_texts import innermost
 from tasks.core.errors import GymError, GymRejectedError, RecordError
+from tasks.core.number_column import INT64, UINT64_MAX
 from tasks.core.records import usage_of
 from tasks.core.routing import Route
 from tasks.core.secret_values import redacted_tree
@@ -355,7 +356,7 @@ def _strict(value: Any, path: str, notes: list[str]) -> Any:  # noqa: ANN401
             )
             for name, inner in value.items()
         }
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+    if isinstance(value, int) and not INT64[0] <= value <= UINT64_MAX:
         return _narrowed(value, path, notes)
     return value
 

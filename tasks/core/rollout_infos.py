@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.core import wire
-from tasks.core.number_column import BOOL, FLOAT, INT, OTHER, NumberColumn, gathered
+from tasks.core.number_column import (
+    BOOL,
+    FLOAT,
+    INT,
+    OTHER,
+    NumberColumn,
+    gathered,
+    positions_of,
+)
 from tasks.core.record_columns import Layout, NotFinite, RecordColumns
 
 _NUMBERS = frozenset({FLOAT, INT, BOOL})
@@ -40,7 +48,7 @@ class RolloutInfos:
         if shapes and shapes.count(shapes[0]) == len(shapes):
             return self._of_shape(shapes[0], values)
         made: list[Any] = [None] * len(rows)
-        for shape, places in _by_shape(shapes).items():
+        for shape, places in positions_of(shapes).items():
             chosen = [gathered(column, places) for column in values]
             for place, entry in zip(places, self._of_shape(shape, chosen), strict=True):
                 made[place] = entry
@@ -102,10 +110,3 @@ class RolloutInfos:
 
 def _with_numbers(columns: Mapping[str, NumberColumn]) -> dict[str, NumberColumn]:
     return {name: column for name, column in columns.items() if column.has_numbers}
-
-
-def _by_shape(shapes: Sequence[_Shape]) -> dict[_Shape, list[int]]:
-    found: dict[_Shape, list[int]] = {}
-    for place, shape in enumerate(shapes):
-        found.setdefault(shape, []).append(place)
-    return found

@@ -5,16 +5,14 @@ import re
 import signal
 import socket
 import subprocess
-import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx
-import orjson
 import pytest
 
 from flows.parameters import EMBEDDED_TASKS
+from tests.observing import asked, keys, planned, turn, wait_for_lines
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -30,35 +28,9 @@ def plan(command: Run, tmp_path: Path) -> Path:
     return tmp_path / "r.jsonl"
 
 
-def keys(path: Path) -> Counter[str]:
-    """Count the rollout keys of a file, written as the environment counts them."""
-    rows = [orjson.loads(line) for line in path.read_bytes().splitlines()]
-    pairs = [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows]
-    return Counter(f"{task}:{repeat}" for task, repeat in pairs)
-
-
-def planned(output: Path) -> Counter[str]:
-    return keys(output.with_name("r_materialized_inputs.jsonl"))
-
-
-def asked(servers: httpx.Client) -> Counter[str]:
-    return Counter(servers.get("/_knobs").json()["by_key"])
-
-
-def turn(servers: httpx.Client, **knobs: object) -> None:
-    servers.post("/_knobs", json=knobs).raise_for_status()
-
-
 def collect(output: Path, servers: httpx.Client, *options: str) -> list[str]:
     url = str(servers.base_url)
     return ["collect", "--output", str(output), "--head-url", url, *options]
-
-
-def wait_for_lines(path: Path, count: int) -> None:
-    deadline = time.monotonic() + 30
-    while not path.exists() or path.read_bytes().count(b"\n") < count:
-        assert time.monotonic() < deadline, "nothing was collected in time"
-        time.sleep(0.02)
 
 
 def test_a_whole_collection_ends_with_zero_and_asks_each_rollout_once(

@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +14,9 @@ import pytest
 
 from flows.parameters import EMBEDDED_TASKS
 from tests.dag.living import BROWSER, Deployed, Hook, Workers, browse, children_of
+from tests.observing import asked, is_alive, keys, turn, until
 
 DEMO = {"demo": True}
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
-def until(holds: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not in time: {what}"
-        time.sleep(0.1)
-
-
-def keys(path: Path) -> Counter[tuple[int, int]]:
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    rows = [json.loads(line) for line in lines]
-    return Counter((row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows)
 
 
 def collected(output: Path, count: int) -> None:
@@ -52,14 +31,6 @@ def on(servers: httpx.Client) -> dict[str, Any]:
         "servers": {"head_url": str(servers.base_url)},
         "input": str(EMBEDDED_TASKS),
     }
-
-
-def turn(servers: httpx.Client, **knobs: object) -> None:
-    servers.post("/_knobs", json=knobs).raise_for_status()
-
-
-def asked(servers: httpx.Client) -> Counter[str]:
-    return Counter(servers.get("/_knobs").json()["by_key"])
 
 
 @pytest.fixture

@@ -4,16 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx
-import orjson
 import pytest
 
 from flows.parameters import EMBEDDED_TASKS
+from tests.observing import asked, is_alive, keys, planned, turn, until
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -33,36 +31,9 @@ exec {python} -P -m tasks.demo --port $port
 LONG = ["demo", "--output", "r.jsonl", "--num-repeats", "5", "--concurrency", "12"]
 
 
-def keys(path: Path) -> Counter[str]:
-    """Count the rollout keys of a file's whole lines, as the environment counts."""
-    whole = path.read_bytes().rpartition(b"\n")[0].splitlines()
-    rows = [orjson.loads(line) for line in whole]
-    pairs = [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows]
-    return Counter(f"{task}:{repeat}" for task, repeat in pairs)
-
-
-def planned(output: Path) -> Counter[str]:
-    return keys(output.with_name("r_materialized_inputs.jsonl"))
-
-
-def turn(servers: httpx.Client, **knobs: object) -> None:
-    servers.post("/_knobs", json=knobs).raise_for_status()
-
-
-def asked(servers: httpx.Client) -> Counter[str]:
-    return Counter(servers.get("/_knobs").json()["by_key"])
-
-
 def run(servers: httpx.Client, *options: str) -> list[str]:
     return ["run", "--input", str(EMBEDDED_TASKS), "--output", "r.jsonl",
             "--head-url", str(servers.base_url), *options]  # fmt: skip
-
-
-def until(holds: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not in time: {what}"
-        time.sleep(0.02)
 
 
 def collected(output: Path, count: int) -> None:
@@ -82,14 +53,6 @@ def environments_of(owner: int) -> list[int]:
         for pid in children
         if b"tasks.demo" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 def test_a_partial_run_is_not_green_and_again_only_the_rest_is_asked(

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from flows.parameters import EMBEDDED_TASKS
 from tests.dag.living import BROWSER, Deployed, Hook, Workers, browse
+from tests.observing import until
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -25,13 +25,6 @@ SENTENCE = "reward 0.526 before and 0.208 now: -0.318, 95 % interval"
 CUT = {"max_output_tokens": 120}
 CONSTANT = {"constant_match": "exact_match_agent", "constant_reward": 1.0}
 SUSPECT = "exact_match_agent: all 32 rewards of 8 tasks are 1"
-
-
-def until(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not in time: {what}"
-        time.sleep(0.1)
 
 
 @contextmanager
@@ -66,7 +59,7 @@ def announced(deployed: Deployed, output: Path, *names: str) -> None:
     def known() -> list[str]:
         return sorted(event["event"] for event in events_of(deployed, output))
 
-    until(lambda: len(known()) >= len(expected), f"{expected} of {output}")
+    until(lambda: len(known()) >= len(expected), f"{expected} of {output}", 30.0)
     assert known() == expected
 
 
@@ -124,7 +117,7 @@ def test_a_worse_night_is_told_to_the_webhook_with_its_numbers(
     deployed: Deployed, nights: tuple[Night, Night], hook: Hook
 ) -> None:
     _, worse = nights
-    until(lambda: bool(told_of(hook, worse.output)), "the webhook hears of it")
+    until(lambda: bool(told_of(hook, worse.output)), "the webhook hears of it", 30.0)
 
     (told,) = told_of(hook, worse.output)
     assert told["text"].startswith("reward-profiling.regressed: 192 of 192 rollouts")
@@ -162,7 +155,7 @@ def test_an_equal_policy_is_no_regression_though_its_rewards_differ(
     deployed: Deployed, nights: tuple[Night, Night], hook: Hook
 ) -> None:
     equal, worse = nights
-    until(lambda: bool(told_of(hook, worse.output)), "what came later is told")
+    until(lambda: bool(told_of(hook, worse.output)), "what came later is told", 30.0)
     announced(deployed, worse.output, "completed", "regressed")
 
     assert equal.state["type"] == "COMPLETED"
@@ -203,7 +196,7 @@ def test_a_constant_verifier_is_told_and_with_strict_the_command_exits_4(
     plain = command(*line, PREFECT_API_URL=deployed.api)
     strict = command(*line, "--strict", "critical", PREFECT_API_URL=deployed.api)
     output = tmp_path / "r.jsonl"
-    until(lambda: len(told_of(hook, output)) > 1, "the webhook hears of both runs")
+    until(lambda: len(told_of(hook, output)) > 1, "the webhook hears of both", 30.0)
 
     assert (plain.returncode, strict.returncode) == (0, 4), strict.stderr
     assert strict.stderr.splitlines()[-1] == f"error: --strict critical: {SUSPECT}"

@@ -1,13 +1,11 @@
 """What a deployed run outlasts: its worker stopped or lost, Prefect's server lost."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +15,7 @@ import pytest
 
 from flows.parameters import EMBEDDED_TASKS
 from tests.dag.living import Deployed, Model, PrefectServer, Workers, children_of
+from tests.observing import asked, is_alive, keys, planned, turn, until
 
 ROOT = Path(__file__).parents[2]
 # What `gym env start` is to the run; its server leaves the family, as far as it can.
@@ -38,14 +37,6 @@ GONE_SECONDS = 15
 AWAY_SECONDS = 8
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
 def family_of(pid: int) -> list[int]:
     return [pid, *(one for child in children_of(pid) for one in family_of(child))]
 
@@ -58,33 +49,8 @@ def is_listening(port: int) -> bool:
     return True
 
 
-def until(holds: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not in time: {what}"
-        time.sleep(0.1)
-
-
 def lines(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines() if path.exists() else []
-
-
-def keys(path: Path) -> Counter[str]:
-    rows = [json.loads(line) for line in lines(path)]
-    pairs = [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows]
-    return Counter(f"{task}:{repeat}" for task, repeat in pairs)
-
-
-def planned(output: Path) -> Counter[str]:
-    return keys(output.with_name("r_materialized_inputs.jsonl"))
-
-
-def asked(servers: httpx.Client) -> Counter[str]:
-    return Counter(servers.get("/_knobs").json()["by_key"])
-
-
-def turn(servers: httpx.Client, **knobs: object) -> None:
-    servers.post("/_knobs", json=knobs).raise_for_status()
 
 
 @pytest.fixture(scope="module")

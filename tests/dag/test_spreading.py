@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
@@ -20,6 +18,7 @@ from flows.parameters import EMBEDDED_TASKS
 from tasks.adapters.lock_holder import living_holder
 from tasks.adapters.run_directory import RunFiles
 from tests.dag.living import COMMAND, Deployed
+from tests.observing import keys, until
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -88,19 +87,6 @@ def workers(deployed: Deployed) -> Iterator[Workers]:
     )  # fmt: skip
     with ExitStack() as stack:
         yield Workers(deployed, stack)
-
-
-def until(holds: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not in time: {what}"
-        time.sleep(0.05)
-
-
-def keys(path: Path) -> Counter[str]:
-    rows = [orjson.loads(line) for line in path.read_bytes().splitlines()]
-    pairs = [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows]
-    return Counter(f"{task}:{repeat}" for task, repeat in pairs)
 
 
 def has_records(path: Path) -> bool:

@@ -6,18 +6,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flows.parameters import EMBEDDED_TASKS
+from tests.observing import asked, keys, planned, turn, wait_for_lines
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -32,33 +31,9 @@ def output(command: Run, tmp_path: Path) -> Path:
     return tmp_path / "r.jsonl"
 
 
-def keys(path: Path) -> Counter[str]:
-    rows = [orjson.loads(line) for line in path.read_bytes().splitlines()]
-    return Counter(f"{r['_ng_task_index']}:{r['_ng_rollout_index']}" for r in rows)
-
-
-def planned(output: Path) -> Counter[str]:
-    return keys(output.with_name("r_materialized_inputs.jsonl"))
-
-
-def asked(servers: httpx.Client) -> Counter[str]:
-    return Counter(servers.get("/_knobs").json()["by_key"])
-
-
-def turn(servers: httpx.Client, **knobs: object) -> None:
-    servers.post("/_knobs", json=knobs).raise_for_status()
-
-
 def collect(output: Path, url: object, *options: str) -> list[str]:
     where = ["--output", str(output), "--head-url", str(url)]
     return ["collect", *where, "--concurrency", "4", *options]
-
-
-def wait_for_lines(path: Path, count: int) -> None:
-    deadline = time.monotonic() + 30
-    while not path.exists() or path.read_bytes().count(b"\n") < count:
-        assert time.monotonic() < deadline, "nothing was collected in time"
-        time.sleep(0.01)
 
 
 def test_kills_lose_nothing_and_repeat_nothing(
