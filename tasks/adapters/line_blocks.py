@@ -1,12 +1,15 @@
 """A file read in blocks of whole lines, so that memory does not grow with it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from tasks.adapters.jsonl import open_unbuffered
 
+T = TypeVar("T")
 BOM = b"\xef\xbb\xbf"
 _BLOCK_BYTES = 256 * 1024
 """Fits in a processor's second-level cache, where parsing is fastest."""
@@ -59,12 +62,57 @@ def _mark(buffer: bytearray, place: int) -> int:
     return len(BOM) if place == 0 and buffer.startswith(BOM) else 0
 
 
+class Lines(NamedTuple):
+    """Where a block's lines lie in its buffer."""
+
+    starts: list[int]
+    ends: list[int]
+    """Their newlines left out."""
+
+
+def lines_in(block: Block) -> Lines:
+    """Return where each line of a block starts and ends."""
+    find, stop = block.buffer.find, block.stop
+    starts, ends = [], []
+    start = block.start
+    while start < stop:
+        end = find(b"\n", start, stop)
+        if end < 0:
+            end = stop
+        starts.append(start)
+        ends.append(end)
+        start = end + 1
+    return Lines(starts, ends)
+
+
 def lines_of(block: Block) -> Iterator[tuple[int, int]]:
     """Yield where each line of a block starts and ends, its newline left out."""
-    start = block.start
-    while start < block.stop:
-        end = block.buffer.find(b"\n", start, block.stop)
-        if end < 0:
-            end = block.stop
-        yield start, end
-        start = end + 1
+    return zip(*lines_in(block), strict=True)
+
+
+def decoded_at_once(
+    block: Block, lines: Lines, decode_lines: Callable[[memoryview], list[T]]
+) -> list[T] | None:
+    """Decode the objects of a block, one a line; None where lines need a closer look.
+
+    The decoder passes over newlines wherever JSON has room for one. But where every
+    line starts with a brace and ends with one, none of the newlines is inside an
+    object, where two braces need a comma between them; so as many objects as lines
+    are one in each.
+    """
+    buffer = block.buffer
+    if not _BRACED.issuperset(map(buffer.__getitem__, lines.starts)):
+        return None
+    with memoryview(buffer) as whole, whole[block.start : block.stop] as view:
+        try:
+            found = decode_lines(view)
+            if not buffer.isascii():  # what is passed over may not be UTF-8
+                str(view, "utf-8")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+    is_closed = _CLOSED.issuperset([buffer[end - 1] for end in lines.ends])
+    return found if is_closed and len(found) == len(lines.ends) else None
+
+
+_BRACED = frozenset(b"{")
+_CLOSED = frozenset(b"}")

@@ -1,12 +1,20 @@
 """The plan, read in one pass into columns; what agents are asked is passed over."""
 
 from collections.abc import Sequence
+from itertools import repeat
+from operator import add
 from pathlib import Path
 
 import msgspec
 
 from tasks.adapters.jsonl import line_at, located, parse_object
-from tasks.adapters.line_blocks import Block, lines_of, read_blocks
+from tasks.adapters.line_blocks import (
+    Block,
+    Lines,
+    decoded_at_once,
+    lines_in,
+    read_blocks,
+)
 from tasks.core import wire
 from tasks.core.errors import RecordError
 from tasks.core.number_column import INT64, UINT64_MAX
@@ -32,7 +40,7 @@ class _Line(msgspec.Struct, rename=_NAMES.get):
     environment_server: str | None = None
 
 
-_DECODE = msgspec.json.Decoder(_Line).decode
+_DECODER = msgspec.json.Decoder(_Line)
 
 
 def scan_plan(path: Path) -> PlanColumns:
@@ -71,30 +79,41 @@ def _refuse_wide(
 
 def _take(path: Path, block: Block, line: int, columns: PlanColumns) -> int:
     """Read a block's lines; return how many lines were read by now."""
+    lines = lines_in(block)
+    starts = lines.starts
+    rows = decoded_at_once(block, lines, _DECODER.decode_lines)
+    if rows is None:
+        rows, starts = _each(path, block, lines, line)
+    columns.extend(
+        [row.task_index for row in rows],
+        [row.rollout_index for row in rows],
+        _runners(rows),
+        list(map(add, starts, repeat(block.place))),
+    )
+    return line + len(lines.ends)
+
+
+def _each(
+    path: Path, block: Block, lines: Lines, line: int
+) -> tuple[list[_Line], list[int]]:
+    """Read lines one by one, blank ones left out; return also where each starts."""
     is_plain = block.buffer.isascii()  # what is passed over may not be UTF-8
     rows: list[_Line] = []
-    places: list[int] = []
+    starts: list[int] = []
     with memoryview(block.buffer) as view:
-        for start, end in lines_of(block):
-            line += 1
+        for number, (start, end) in enumerate(zip(*lines, strict=True), line + 1):
             try:
-                row = _DECODE(view[start:end])
+                row = _DECODER.decode(view[start:end])
                 if not is_plain:
                     str(view[start:end], "utf-8")
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 text = bytes(view[start:end]).rstrip(b"\r")
                 if not text or text.isspace():
                     continue
-                row = _exact(path, text, line)
+                row = _exact(path, text, number)
             rows.append(row)
-            places.append(block.place + start)
-    columns.extend(
-        [row.task_index for row in rows],
-        [row.rollout_index for row in rows],
-        [_runner(row) for row in rows],
-        places,
-    )
-    return line
+            starts.append(start)
+    return rows, starts
 
 
 def _exact(path: Path, text: bytes, line: int) -> _Line:
@@ -105,7 +124,14 @@ def _exact(path: Path, text: bytes, line: int) -> _Line:
     return _Line(*exact.key, agent, exact.run_key)
 
 
-def _runner(row: _Line) -> Runner:
-    agent = None if row.agent_ref is None else row.agent_ref.name
-    server = row.environment_server
-    return agent, agent if server is None else server
+def _runners(rows: Sequence[_Line]) -> list[Runner]:
+    agents = [None if row.agent_ref is None else row.agent_ref.name for row in rows]
+    servers = [row.environment_server for row in rows]
+    if not any(server is not None for server in servers):
+        return list(zip(agents, agents, strict=True))
+    keys = map(_run_key, agents, servers)
+    return list(zip(agents, keys, strict=True))
+
+
+def _run_key(agent: str | None, server: str | None) -> str | None:
+    return agent if server is None else server

@@ -6,13 +6,21 @@ which gives the values, or the error, of the exact parser.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 import msgspec
 
 from tasks.adapters.jsonl import located, open_to_read, parse_record
-from tasks.adapters.line_blocks import Block, lines_of, read_blocks
+from tasks.adapters.line_blocks import (
+    Block,
+    Lines,
+    decoded_at_once,
+    lines_in,
+    read_blocks,
+)
 from tasks.core import wire
 from tasks.core.errors import RecordError
 from tasks.core.record_columns import Batch, RecordColumns, Reply, batches_of
@@ -33,7 +41,7 @@ class PassedObject(TypedDict, total=False):
 
 
 _Member = int | float | bool | str | PassedObject | PassedList | None
-_DECODE = msgspec.json.Decoder(dict[str, _Member]).decode
+_DECODER = msgspec.json.Decoder(dict[str, _Member])
 
 
 class ScanEnd(NamedTuple):
@@ -109,27 +117,47 @@ class Scan:
 
     def _take(self, block: Block, line: int) -> int:
         """Decode a block's lines; return how many lines were read by now."""
-        rows, lines, places = self._rows, self._lines, self._places
+        lines = lines_in(block)
+        rows = decoded_at_once(block, lines, _DECODER.decode_lines)
+        if rows is None:
+            self._take_each(block, lines, line)
+        else:
+            self._rows += rows
+            self._lines += range(line + 1, line + 1 + len(rows))
+            self._places += map(add, lines.starts, repeat(block.place))
+        self._read_replies(block)
+        self._bytes += block.stop
+        return line + len(lines.ends)
+
+    def _take_each(self, block: Block, lines: Lines, line: int) -> None:
+        """Decode a block's lines one by one, and leave out blank ones."""
         is_plain = block.buffer.isascii()  # what is passed over may not be UTF-8
         with memoryview(block.buffer) as view:
-            for start, end in lines_of(block):
-                line += 1
+            for number, (start, end) in enumerate(zip(*lines, strict=True), line + 1):
                 try:
-                    row = _DECODE(view[start:end])
+                    row = _DECODER.decode(view[start:end])
                     if not is_plain:
                         str(view[start:end], "utf-8")
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     text = bytes(view[start:end])
                     if not text or text.isspace():
                         continue
-                    row = self._exact(text, line)
-                rows.append(row)
-                lines.append(line)
-                places.append(block.place + start)
-                if self._read_reply is not None:
-                    self._replies.append(self._read_reply(view[start:end]))
-        self._bytes += block.stop
-        return line
+                    row = self._exact(text, number)
+                self._rows.append(row)
+                self._lines.append(number)
+                self._places.append(block.place + start)
+
+    def _read_replies(self, block: Block) -> None:
+        """Read what the replies of a block's rows say, where that is asked for."""
+        if self._read_reply is None:
+            return
+        with memoryview(block.buffer) as view:
+            for place in self._places[len(self._replies) :]:
+                start = place - block.place
+                end = block.buffer.find(b"\n", start, block.stop)
+                self._replies.append(
+                    self._read_reply(view[start : end if end >= 0 else block.stop])
+                )
 
     def _exact(self, text: bytes, line: int) -> dict[str, Any]:
         """Read a line by the exact parser."""

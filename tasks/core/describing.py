@@ -1,23 +1,25 @@
 """The statistics of many groups of one column at once, equal to one group's to the bit.
 
-Where all groups have the same number of records and none lacks a value, the r-th
-values of all groups are added up as one list: the same additions in the same order,
-done by loops that Python does not interpret.
+Where all groups have the same number of records, the r-th values of all groups are
+added up as one list: the same additions in the same order, done by loops that Python
+does not interpret.
 """
 
 import math
 from collections.abc import Sequence
 from itertools import chain, repeat
-from operator import add, itemgetter, mul, sub, truediv
-from typing import Any
+from operator import add, itemgetter, sub, truediv
+from typing import Any, NamedTuple
 
 from tasks.core import moments
 from tasks.core.columns import STATISTICS, Columns, Metric, Values, describe_column
-from tasks.core.number_column import Number
+from tasks.core.number_column import Number, is_constant
 
 Column = list[Number | None]
 _MOST_AT_ONCE = 128
 """Records of a group up to which they are added up in one pass (NumPy's block)."""
+_TELLING = 2
+"""Values below which a group of several records has no deviation."""
 
 
 def describe_groups(
@@ -52,10 +54,12 @@ def _described(
     metric: Metric, columns: Columns, values: Values, sizes: Sequence[int]
 ) -> Sequence[Column]:
     """Return a column's statistics in order, each a list over the groups."""
-    count = sizes[0]
-    is_even = count <= _MOST_AT_ONCE and sizes.count(count) == len(sizes)
-    if is_even and (metric.full or None not in values):
-        found = _at_once(values, count, is_whole=metric.whole, is_int=columns.every_int)
+    size = sizes[0]
+    if size <= _MOST_AT_ONCE and sizes.count(size) == len(sizes):
+        is_full = metric.full or None not in values
+        read = _full if is_full else _with_gaps
+        groups = read(values, size, is_int=columns.every_int)  # type: ignore[arg-type]
+        found = None if groups is None else _at_once(groups, size)
         if found is not None:
             return found
     described = []
@@ -70,43 +74,91 @@ def _described(
     return [[group.get(name) for group in described] for name in STATISTICS]
 
 
-def _at_once(
-    values: Values, count: int, *, is_whole: bool, is_int: bool
-) -> Sequence[Column] | None:
-    """Describe groups of `count` values each; None where some result is no number.
+class _Groups(NamedTuple):
+    """Values of groups of the same size."""
 
-    `is_whole` says that the values are whole numbers, and not floats as otherwise;
-    `is_int`, that the largest and the smallest are written as such.
+    ranked: Sequence[Sequence[Any]]
+    """Of each group, the values that are there, ascending."""
+    counts: Sequence[int]
+    """How many these are: all, or at least two."""
+    means: Sequence[float]
+    numbers: Sequence[float]
+    """All values, one group after another; the mean where one is missing, which adds
+    nothing to the squares of the distances from it."""
+
+
+def _full(values: Sequence[Number], size: int, *, is_int: bool) -> _Groups:
+    """Read groups none of whose values is missing.
+
+    `is_int` says that the largest and the smallest are written as whole numbers.
     """
-    numbers: Sequence[Any] = list(map(float, values)) if is_whole else values  # type: ignore[arg-type]
-    places = [numbers[place::count] for place in range(count)]
-    means = list(map(truediv, _sums(places), repeat(count)))
-    deviations: list[float]
-    if count == 1:
+    numbers = list(map(float, values))
+    ordered = values if is_int else numbers
+    starts = range(0, len(values), size)
+    ranked = [sorted(ordered[start : start + size]) for start in starts]
+    counts = [size] * len(ranked)
+    means = list(map(truediv, _sums(_places(numbers, size)), counts))
+    return _Groups(ranked, counts, means, numbers)
+
+
+def _with_gaps(
+    values: Sequence[float | None], size: int, *, is_int: bool
+) -> _Groups | None:
+    """Read groups some of whose values are missing; None where one has less than two.
+
+    A missing value adds 0.0 in its place (see `moments.mean`).
+    """
+    if is_int:  # all columns are whole, and have every value
+        return None
+    starts = range(0, len(values), size)
+    ranked = [
+        sorted([v for v in values[start : start + size] if v is not None])
+        for start in starts
+    ]
+    counts = list(map(len, ranked))
+    if min(counts) < _TELLING:
+        return None
+    filled = [0.0 if value is None else value for value in values]
+    means = list(map(truediv, _sums(_places(filled, size)), counts))
+    each = chain.from_iterable(map(repeat, means, repeat(size)))
+    numbers = [m if v is None else v for v, m in zip(values, each, strict=True)]
+    return _Groups(ranked, counts, means, numbers)
+
+
+def _at_once(groups: _Groups, size: int) -> Sequence[Column] | None:
+    """Describe groups; None where some result is no number."""
+    ranked, counts, means, numbers = groups
+    if size == 1:
         deviations = [0.0] * len(means)
     else:
-        squares = []
-        for place in places:
-            distances = list(map(sub, means, place))
-            squares.append(list(map(mul, distances, distances)))
-        variances = map(truediv, _sums(squares), repeat(count - 1))
+        squares = [
+            [(d := mean - value) * d for mean, value in zip(means, place, strict=True)]
+            for place in _places(numbers, size)
+        ]
+        freedom = map(sub, counts, repeat(1))
+        variances = map(truediv, _sums(squares), freedom)
         deviations = list(map(math.sqrt, variances))
     if any(map(math.isnan, chain(means, deviations))):
         return None
-    ranked: Sequence[Any] = values if is_int else numbers
-    starts = range(0, len(ranked), count)
-    groups = [sorted(ranked[start : start + count]) for start in starts]
     return (
         [*means],
-        [group[-1] for group in groups],
-        [group[0] or moments.least(group) for group in groups],
-        [*_medians(groups, count)],
+        [group[-1] for group in ranked],
+        [group[0] or moments.least(group) for group in ranked],
+        _medians(ranked, counts),
         [*deviations],
     )
 
 
-def _medians(groups: Sequence[Sequence[float]], count: int) -> list[float]:
+def _places(numbers: Sequence[float], size: int) -> list[Sequence[float]]:
+    """Return the r-th values of all groups, for each r."""
+    return [numbers[place::size] for place in range(size)]
+
+
+def _medians(groups: Sequence[Sequence[float]], counts: Sequence[int]) -> Column:
     """Return the median of each ascending group (see `moments.median`)."""
+    count = counts[0]
+    if not is_constant(counts):
+        return list(map(moments.median, groups))
     middle = count // 2
     upper = map(add, repeat(0.0), map(itemgetter(middle), groups))
     if count % 2:

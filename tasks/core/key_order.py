@@ -1,8 +1,8 @@
 """Rollout keys in order: task, then rollout; numbers before text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
-from operator import eq, itemgetter
+from operator import eq, itemgetter, ne
 from typing import Any
 
 from tasks.core.errors import RecordError
@@ -43,7 +43,7 @@ def ascending(keys: Sequence[Any]) -> Sequence[int]:
     return rows if all(map(eq, order, rows)) else order
 
 
-def equal_neighbours(keys: Sequence[Any]) -> Iterable[int]:
+def equal_neighbours(keys: Sequence[Any]) -> Iterator[int]:
     """Return the positions whose key equals the next one."""
     return compress(range(len(keys)), map(eq, keys, keys[1:]))
 
@@ -73,7 +73,7 @@ def first_repeated(plan: PlanColumns) -> tuple[int, int]:
     """Return the first two rows of the lowest key that stands in a plan twice."""
     (keys,) = comparable_keys(plan)
     order = ascending(keys)
-    at = next(iter(equal_neighbours(gathered(keys, order))))
+    at = next(equal_neighbours(gathered(keys, order)))
     return order[at], order[at + 1]
 
 
@@ -89,12 +89,11 @@ def _refuse_unordered(records: RecordColumns) -> None:
         ) from error
 
 
-def task_spans(tasks: Sequence[Any]) -> Iterable[tuple[int, int]]:
+def task_spans(tasks: Sequence[Any]) -> Iterator[tuple[int, int]]:
     """Yield the (start, stop) of each run of equal tasks."""
     start = 0
-    for boundary, is_same in enumerate(map(eq, tasks, tasks[1:]), 1):
-        if not is_same:
-            yield start, boundary
-            start = boundary
+    for boundary in compress(range(1, len(tasks)), map(ne, tasks, tasks[1:])):
+        yield start, boundary
+        start = boundary
     if start < len(tasks):
         yield start, len(tasks)

@@ -7,8 +7,8 @@ A missing value is `None`, never NaN.
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial, reduce
 from operator import add
 
 LANES = 8
@@ -36,36 +36,73 @@ def pairwise_sum(values: Sequence[float]) -> float:
     The sum of nothing is 0.0, and so is the sum of negative zeros: every reduction
     of NumPy's adds its pairwise sum to 0.0.
     """
-    return 0.0 + _pairwise(values, 0, len(values)) if values else 0.0
+    return 0.0 + _pairwise(values) if values else 0.0
 
 
-def _pairwise(values: Sequence[float], start: int, count: int) -> float:
+def _pairwise(values: Sequence[float]) -> float:
+    count = len(values)
     if count < LANES:
-        return _add_up(values[start : start + count])
-    if count <= _BLOCK:
-        return _eight_lanes(values, start, start + count)
-    half = count // 2
-    half -= half % LANES
-    left = _pairwise(values, start, half)
-    return left + _pairwise(values, start + half, count - half)
+        return _add_up(values)
+    if count < _FEW:
+        return _eight_lanes(values)
+    return _joined(count, iter(_block_sums(values)))
 
 
-def _eight_lanes(values: Sequence[float], start: int, stop: int) -> float:
-    whole = stop - (stop - start) % LANES
-    lanes: Iterable[float]
-    if stop - start < _FEW:
-        lanes = values[start : start + LANES]
-        for base in range(start + LANES, whole, LANES):
-            lanes = map(add, lanes, values[base : base + LANES])
-    else:
-        lanes = [
-            _add_up(values[lane:whole:LANES]) for lane in range(start, start + LANES)
-        ]
+def _eight_lanes(values: Sequence[float]) -> float:
+    whole = len(values) - len(values) % LANES
+    lanes: Iterable[float] = values[:LANES]
+    for base in range(LANES, whole, LANES):
+        lanes = map(add, lanes, values[base : base + LANES])
     a, b, c, d, e, f, g, h = lanes
     total = ((a + b) + (c + d)) + ((e + f) + (g + h))
-    for value in values[whole:stop]:
+    for value in values[whole:]:
         total += value
     return total
+
+
+def _block_sums(values: Sequence[float]) -> list[float]:
+    """Return the sum of each block that is added up at once."""
+    blocks = _blocks(len(values))
+    sums: list[list[float]] = []
+    for first in range(LANES):
+        lane = values[first::LANES]
+        sums.append(list(map(_add_up, map(lane.__getitem__, blocks))))
+    a, b, c, d, e, f, g, h = sums
+    left = map(add, map(add, a, b), map(add, c, d))
+    right = map(add, map(add, e, f), map(add, g, h))
+    found = list(map(add, left, right))
+    for value in values[len(values) - len(values) % LANES :]:
+        found[-1] += value
+    return found
+
+
+@lru_cache(maxsize=8)
+def _blocks(count: int) -> list[slice]:
+    """Return which part of a lane belongs to each block of `count` values."""
+    return [
+        slice(start // LANES, (start + size) // LANES)
+        for start, size in _split(0, count)
+    ]
+
+
+def _split(start: int, count: int) -> list[tuple[int, int]]:
+    if count <= _BLOCK:
+        return [(start, count)]
+    half = _half(count)
+    return _split(start, half) + _split(start + half, count - half)
+
+
+def _half(count: int) -> int:
+    half = count // 2
+    return half - half % LANES
+
+
+def _joined(count: int, sums: Iterator[float]) -> float:
+    """Add the sums of blocks up, as they were split."""
+    if count <= _BLOCK:
+        return next(sums)
+    half = _half(count)
+    return _joined(half, sums) + _joined(count - half, sums)
 
 
 def buffered_sum(values: Sequence[float]) -> float:

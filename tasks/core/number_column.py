@@ -6,7 +6,9 @@ apart. A value takes eight bytes and a kind of one byte, whatever its JSON was.
 
 from array import array
 from collections.abc import Hashable, Iterable, Sequence
-from operator import itemgetter
+from itertools import compress, repeat
+from operator import eq, itemgetter
+from struct import error as StructError  # noqa: N812 - it is a class
 from struct import pack
 from typing import Any, TypeVar
 
@@ -28,6 +30,7 @@ INT64 = (-(2**63), 2**63 - 1)
 """Least and largest whole number of 64 bits with a sign."""
 UINT64_MAX = 2**64 - 1
 _FLOAT_EXACT = (-(2**53), 2**53)
+_FEW = 8
 IS_NUMBER = bytes(1 if kind in {FLOAT, INT, BOOL} else 0 for kind in range(256))
 """Translates kinds into 1 for a number and 0 for none."""
 
@@ -58,20 +61,42 @@ class NumberColumn(msgspec.Struct):
         """Put `found` into the rows from `row` on."""
         self.pad(row)
         types = set(map(type, found))
+        if not types & _KINDS.keys():
+            self.values.frombytes(bytes(8 * len(found)))
+            self.kinds += bytes((OTHER,)) * len(found)
+            return
         if len(types) == 1:
-            (only,) = types
-            kinds = bytes((_KINDS.get(only, OTHER),)) * len(found)
+            kinds = bytes((_KINDS[type(found[0])],)) * len(found)
         else:
             kinds = bytes([_KINDS.get(type(value), OTHER) for value in found])
-        if not types <= _KINDS.keys():
-            found = [value if type(value) in _KINDS else 0 for value in found]
+        if OTHER in kinds:
+            found = [
+                0 if kind == OTHER else value
+                for value, kind in zip(found, kinds, strict=True)
+            ]
         if float in types:
             self._to_floats()
-        if int in types and not self._holds(found):
+        try:
+            values = self._packed(found, has_whole=int in types)
+        except OverflowError:
             self._extend_wide(found, kinds)
             return
-        self.values.frombytes(packed(self.values.typecode, found))
+        self.values.frombytes(values)
         self.kinds += kinds
+
+    def _packed(self, found: Sequence[Number], *, has_whole: bool) -> bytes:
+        """Return values as this column keeps them.
+
+        Raises:
+            OverflowError: one of them is a whole number that it cannot hold exactly.
+        """
+        typecode = self.values.typecode
+        if typecode == "d" and has_whole and not self._holds(found):
+            raise OverflowError
+        try:
+            return packed(typecode, found)
+        except StructError as error:
+            raise OverflowError from error
 
     def _holds(self, found: Sequence[Number]) -> bool:
         low, high = INT64 if self.values.typecode == "q" else _FLOAT_EXACT
@@ -186,8 +211,20 @@ def rearranged(column: "array[Any]", order: Sequence[int]) -> "array[Any]":
     return found
 
 
-def positions_of(values: Iterable[T]) -> dict[T, list[int]]:
+def is_constant(values: Sequence[Any]) -> bool:
+    """Say whether all values are equal; there is at least one."""
+    return values.count(values[0]) == len(values)
+
+
+def positions_of(values: Sequence[T]) -> dict[T, list[int]]:
     """Return where each distinct value stands, in order of first appearance."""
+    distinct = dict.fromkeys(values)
+    if len(distinct) <= _FEW:
+        every = range(len(values))
+        return {
+            value: list(compress(every, map(eq, values, repeat(value))))
+            for value in distinct
+        }
     found: dict[T, list[int]] = {}
     for at, value in enumerate(values):
         found.setdefault(value, []).append(at)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tasks.core.number_column import packed
 from tasks.core.record_columns import Index, joined_index
 
 Runner = tuple[str | None, str | None]
@@ -41,11 +42,16 @@ class PlanColumns(msgspec.Struct):
         """Append planned rollouts."""
         self.task = joined_index(self.task, tasks)
         self.rollout = joined_index(self.rollout, rollouts)
-        self.place.extend(places)
-        for runner in dict.fromkeys(runners):
+        self.place.frombytes(packed("Q", places))
+        distinct = dict.fromkeys(runners)
+        for runner in distinct:
             if runner not in self._numbers:
                 self._numbers[runner] = len(self.runners)
                 self.runners.append(runner)
+        if len(distinct) == 1:
+            number = self._numbers[runners[0]]
+            self.runner.extend(array("I", (number,)) * len(runners))
+            return
         self.runner.extend(map(self._numbers.__getitem__, runners))
 
     def key(self, row: int) -> tuple[Index, Index]:

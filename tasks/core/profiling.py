@@ -10,6 +10,7 @@ from itertools import compress
 from typing import Any
 
 import msgspec
+import orjson
 
 from tasks.core import wire
 from tasks.core.columns import Columns, Rows, columns_of
@@ -23,7 +24,7 @@ from tasks.core.repeats import across_repeats, label_entries
 from tasks.core.rollout_infos import RolloutInfos
 
 _CHUNK_ROWS = 2_048
-_NO_LABEL = -1
+_NOTHING = (0, 0)
 
 
 class TaskProfile(msgspec.Struct, frozen=True):
@@ -33,6 +34,7 @@ class TaskProfile(msgspec.Struct, frozen=True):
     sample_place: int
     """Place of the representative row (lowest completed rollout index)."""
     tail: dict[str, Any]
+    """Its `rollout_infos` are JSON already, for orjson to take over."""
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -184,21 +186,20 @@ def _groups(measured: _Measured) -> Iterator[_Group]:
     planned_tasks = gathered(measured.plan.task, measured.planned)
     planned_runners = gathered(measured.plan.runner, measured.planned)
     spans = list(task_spans(planned_tasks))
-    is_fan_out = any(
+    is_fan_out = len(set(measured.labels)) > 1 and any(
         len({measured.labels[runner] for runner in set(planned_runners[start:stop])})
         > 1
         for start, stop in spans
     )
     tasks = gathered(measured.records.task, measured.rows)
-    at = 0
+    measured_spans = task_spans(tasks)
+    first, last = next(measured_spans, _NOTHING)
     for start, stop in spans:
         task = planned_tasks[start]
-        first = at
-        while at < len(tasks) and tasks[at] == task:
-            at += 1
-        rows = measured.rows[first:at]
-        if not rows:
-            continue
+        if first == last or tasks[first] != task:
+            continue  # nothing of this task was measured
+        rows = measured.rows[first:last]
+        first, last = next(measured_spans, _NOTHING)
         if not is_fan_out:
             yield _Group(task, None, rows, stop - start)
             continue
@@ -259,14 +260,14 @@ def _joined_rows(parts: Sequence[Rows]) -> Rows:
     return [row for part in parts for row in part]
 
 
-def _tail(group: _Group, infos: list[dict[str, Any]]) -> dict[str, Any]:
+def _tail(group: _Group, infos: list[str]) -> dict[str, Any]:
     count = len(group.rows)
     return {
         "num_rollouts": count,
         "expected_num_rollouts": group.expected,
         "missing_num_rollouts": group.expected - count,
         "reward_profile_completion_pct": 100.0 * count / group.expected,
-        "rollout_infos": infos,
+        "rollout_infos": orjson.Fragment(f"[{','.join(infos)}]"),
     }
 
 

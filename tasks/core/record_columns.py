@@ -7,6 +7,8 @@ a number, and in which order, is `gym-contract.md` §4.2 and §4.5.
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from operator import methodcaller
+from struct import error as StructError  # noqa: N812 - it is a class
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +18,7 @@ from tasks.core.number_column import (
     OTHER,
     NumberColumn,
     gathered,
+    is_constant,
     packed,
     positions_of,
     rearranged,
@@ -24,6 +27,7 @@ from tasks.core.number_column import (
 _MOST_KNOWN_SHAPES = 4_096
 _TRIED_LAYOUTS = 8
 _NUMBERS = frozenset({int, float, bool})
+_OBJECT = frozenset({dict})
 _NO_METRICS = frozenset({wire.RESPONSE, wire.MASK_SAMPLE})
 
 
@@ -96,11 +100,13 @@ Index = int | str
 
 def joined_index(column: "array[int] | list[Index]", found: Sequence[Index]) -> Any:  # noqa: ANN401
     """Append indices to a column, which is a list as soon as one of them is text."""
-    count = len(column)
+    if isinstance(column, list):
+        column.extend(found)
+        return column
     try:
-        column.extend(found)  # type: ignore[arg-type]
-    except (TypeError, OverflowError):  # it may have taken the first few
-        return [*column[:count], *found]
+        column.frombytes(packed("q", found))
+    except StructError:  # one of them is text, or has more than 64 bits
+        return [*column, *found]
     return column
 
 
@@ -316,10 +322,11 @@ class Batch(NamedTuple):
 
 def batches_of(rows: Sequence[Mapping[str, Any]]) -> list[Batch]:
     """Put rows of the same shape together, in columns."""
-    usages = [_usage_of(row) for row in rows]
-    shapes = list(zip(map(tuple, rows), map(tuple, usages), strict=True))
-    if shapes and shapes.count(shapes[0]) == len(shapes):
-        return [_batch(shapes[0], range(len(rows)), rows, usages)]
+    usages = _usages_of(rows)
+    names, usage_names = list(map(tuple, rows)), list(map(tuple, usages))
+    if rows and is_constant(names) and is_constant(usage_names):
+        return [_batch((names[0], usage_names[0]), range(len(rows)), rows, usages)]
+    shapes = list(zip(names, usage_names, strict=True))
     return [
         _batch(shape, at, gathered(rows, at), gathered(usages, at))
         for shape, at in positions_of(shapes).items()
@@ -327,12 +334,19 @@ def batches_of(rows: Sequence[Mapping[str, Any]]) -> list[Batch]:
 
 
 _NO_USAGE: Mapping[str, Any] = {}
+_GET_RESPONSE = methodcaller("get", wire.RESPONSE)
+_GET_USAGE = methodcaller("get", wire.USAGE)
 
 
-def _usage_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    response = row.get(wire.RESPONSE)
-    usage = response.get(wire.USAGE) if type(response) is dict else None
-    return usage if type(usage) is dict else _NO_USAGE
+def _usages_of(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the usage of each row; an empty one where there is none."""
+    responses = list(map(_GET_RESPONSE, rows))
+    if not _OBJECT.issuperset(map(type, responses)):
+        responses = [found if type(found) is dict else _NO_USAGE for found in responses]
+    usages = list(map(_GET_USAGE, responses))
+    if not _OBJECT.issuperset(map(type, usages)):
+        usages = [found if type(found) is dict else _NO_USAGE for found in usages]
+    return usages
 
 
 def _batch(
@@ -342,19 +356,21 @@ def _batch(
     usages: Sequence[Mapping[str, Any]],
 ) -> Batch:
     names, usage_names = shape
-    own = zip(*[row.values() for row in rows], strict=True)
-    usage = zip(*[found.values() for found in usages], strict=True)
-    return Batch(
-        shape,
-        at,
-        dict(zip(names, own, strict=True)),
-        dict(zip(usage_names, usage, strict=True)),
-    )
+    return Batch(shape, at, _in_columns(names, rows), _in_columns(usage_names, usages))
+
+
+def _in_columns(
+    names: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Sequence[Any]]:
+    values = zip(*[row.values() for row in rows], strict=True)
+    return dict(zip(names, values, strict=True))
 
 
 def _taken(column: Any, order: Sequence[int]) -> Any:  # noqa: ANN401
     if isinstance(column, list):
         return list(gathered(column, order))
+    if column.tobytes() == column[:1].tobytes() * len(column):
+        return column[:1] * len(order)  # as of the file, where there is one
     return rearranged(column, order)
 
 

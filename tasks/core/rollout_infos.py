@@ -1,7 +1,10 @@
 """The entries of `rollout_infos`, as Gym writes them (`gym-contract.md` §4.5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
+
+import orjson
 
 from tasks.core import wire
 from tasks.core.number_column import (
@@ -11,17 +14,20 @@ from tasks.core.number_column import (
     OTHER,
     NumberColumn,
     gathered,
+    is_constant,
     positions_of,
 )
-from tasks.core.record_columns import Layout, NotFinite, RecordColumns
+from tasks.core.record_columns import Index, Layout, NotFinite, RecordColumns
 
 _NUMBERS = frozenset({FLOAT, INT, BOOL})
 _KEYS = ("rollout_id", wire.TASK_INDEX, wire.ROLLOUT_INDEX)
 _Shape = tuple[int, ...]
+"""The number of a record's layout, and the kinds of its reward and its numbers."""
+_HAVE_NO_COMMA = frozenset({int, float, bool, type(None)})
 
 
 class RolloutInfos:
-    """Makes the entries of records.
+    """Makes the entries of records, as JSON.
 
     Records whose members are numbers in the same places get entries of one shape,
     which is worked out once.
@@ -34,37 +40,38 @@ class RolloutInfos:
         self._reward = self._own.pop(wire.REWARD, None) or records.own.get(wire.REWARD)
         self._chosen: dict[_Shape, dict[str, int]] = {}
 
-    def at(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+    def at(self, rows: Sequence[int]) -> list[str]:
         """Return the entries of some records."""
         records = self._records
         columns = [*self._usage.values(), *self._own.values()]
         tasks = gathered(records.task, rows)
         rollouts = gathered(records.rollout, rows)
-        ids = [f"{task}:{r}" for task, r in zip(tasks, rollouts, strict=True)]
         found = [column.at(rows) for column in columns]
-        values = [ids, tasks, rollouts, self._rewards(rows), *found]
+        values = [tasks, rollouts, self._rewards(rows), *found]
+        texts = [_ids(tasks, rollouts), *map(_json_texts, values)]
         kinds = [self._reward_kinds(rows), *[c.kinds_at(rows) for c in columns]]
-        shapes = list(zip(gathered(records.layout, rows), *kinds, strict=True))
-        if shapes and shapes.count(shapes[0]) == len(shapes):
-            return self._of_shape(shapes[0], values)
-        made: list[Any] = [None] * len(rows)
-        for shape, places in positions_of(shapes).items():
-            chosen = [gathered(column, places) for column in values]
+        shapes = _shapes([gathered(records.layout, rows), *kinds])
+        if len(shapes) == 1:
+            return list(self._of_shape(next(iter(shapes)), texts))
+        made = [""] * len(rows)
+        for shape, places in shapes.items():
+            chosen = [gathered(column, places) for column in texts]
             for place, entry in zip(places, self._of_shape(shape, chosen), strict=True):
                 made[place] = entry
         return made
 
-    def _of_shape(
-        self, shape: _Shape, values: Sequence[Sequence[Any]]
-    ) -> list[dict[str, Any]]:
-        """Return the entries of records of one shape; `values` are their columns."""
+    def _of_shape(self, shape: _Shape, texts: Sequence[Sequence[str]]) -> Iterable[str]:
+        """Return the entries of records of one shape; `texts` are their columns."""
         chosen = self._chosen.get(shape)
         if chosen is None:
             chosen = self._chosen[shape] = self._choice(shape)
-        names = tuple(chosen)
-        rows = zip(*[values[at] for at in chosen.values()], strict=True)
-        # Comparing lengths that are equal would cost as much again.
-        return [dict(zip(names, row)) for row in rows]  # noqa: B905
+        parts: list[Iterable[str]] = []
+        for name, at in chosen.items():
+            lead = "," if parts else "{"
+            parts += repeat(f"{lead}{_json(name)}:"), texts[at]
+        parts.append(repeat("}"))
+        # One of them ends first: the endless ones are the same in all rows.
+        return map("".join, zip(*parts))  # noqa: B905
 
     def _rewards(self, rows: Sequence[int]) -> Sequence[Any]:
         if self._reward is None:
@@ -106,6 +113,40 @@ class RolloutInfos:
         own = {name: at for at, name in enumerate(self._own, len(usage))}
         found = [(name, usage[name]) for name in layout.usage if name in usage]
         return found + [(name, own[name]) for name in layout.own if name in own]
+
+
+def _shapes(columns: Sequence[Sequence[int]]) -> Mapping[_Shape, Sequence[int]]:
+    """Return the places of each shape, whose numbers stand in the columns."""
+    first = tuple(column[0] for column in columns)
+    varied = [at for at, column in enumerate(columns) if not is_constant(column)]
+    if not varied:
+        return {first: range(len(columns[0]))}
+    found = {}
+    shapes = list(zip(*[columns[at] for at in varied], strict=True))
+    for kinds, places in positions_of(shapes).items():
+        shape = list(first)
+        for at, kind in zip(varied, kinds, strict=True):
+            shape[at] = kind
+        found[tuple(shape)] = places
+    return found
+
+
+def _ids(tasks: Sequence[Index], rollouts: Sequence[Index]) -> Sequence[str]:
+    pairs = zip(tasks, rollouts, strict=True)
+    if isinstance(tasks, list) or isinstance(rollouts, list):  # one of them is text
+        return [_json(f"{task}:{rollout}") for task, rollout in pairs]
+    return [f'"{task}:{rollout}"' for task, rollout in pairs]
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _json_texts(values: Sequence[Any]) -> Sequence[str]:
+    """Return each value as JSON."""
+    if _HAVE_NO_COMMA.issuperset(map(type, values)):
+        return _json(list(values))[1:-1].split(",")
+    return list(map(_json, values))
 
 
 def _with_numbers(columns: Mapping[str, NumberColumn]) -> dict[str, NumberColumn]:

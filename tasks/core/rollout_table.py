@@ -8,6 +8,7 @@ order of the lines that they were read from.
 from array import array
 from collections.abc import Iterator
 from enum import IntEnum
+from itertools import compress
 from operator import ne
 from typing import Any
 
@@ -78,10 +79,9 @@ class RolloutTable(msgspec.Struct):
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """Yield each task's rows as (start, stop), in order of task."""
-        start = 0
-        for stop, is_new in enumerate(map(ne, self.task, self.task[1:]), 1):
-            if is_new:
-                yield start, stop
-                start = stop
+        start, tasks = 0, self.task
+        for stop in compress(range(1, len(tasks)), map(ne, tasks, tasks[1:])):
+            yield start, stop
+            start = stop
         if start < len(self):
             yield start, len(self)

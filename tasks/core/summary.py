@@ -42,11 +42,16 @@ def summarize(
     """
     tallies = [_Tally() for _ in table.agents]
     for start, stop in table.spans():
+        rows: Sequence[int] = range(start, stop)
+        if len(table.agents) == 1:
+            _count(tallies[0], table, rows, pass_threshold)
+            continue
         for agent in sorted(set(table.agent[start:stop])):
-            rows: Sequence[int] = range(start, stop)
-            if len(table.agents) > 1:
-                rows = [row for row in rows if table.agent[row] == agent]
-            _count(tallies[agent], table, rows, pass_threshold)
+            its = [row for row in rows if table.agent[row] == agent]
+            _count(tallies[agent], table, its, pass_threshold)
+    pairs = Counter(zip(table.agent, table.status, strict=True))
+    for (agent, status), count in pairs.items():
+        tallies[agent].statuses[status] = count
     for row, reason in reasons.items():
         tallies[table.agent[row]].unscored_reasons[reason] += 1
     for row, name in table.failure_class.items():
@@ -62,11 +67,12 @@ def _count(
     tally: _Tally, table: RolloutTable, rows: Sequence[int], threshold: float
 ) -> None:
     """Count one task's rows of one agent."""
-    statuses = gathered(table.status, rows)
+    statuses = bytes(gathered(table.status, rows))
     tally.num_tasks += 1
-    tally.statuses.update(statuses)
-    scored = map(eq, statuses, repeat(RolloutStatus.SCORED))
-    rewards = list(compress(gathered(table.reward, rows), scored))
+    rewards: Sequence[float] = gathered(table.reward, rows)
+    if statuses.count(RolloutStatus.SCORED) < len(statuses):
+        scored = map(eq, statuses, repeat(RolloutStatus.SCORED))
+        rewards = list(compress(rewards, scored))
     if not rewards:
         return
     tally.means.append(mean_of(rewards))

@@ -1,4 +1,5 @@
 import math
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -57,6 +58,21 @@ def test_more_than_128_values_are_split_at_a_multiple_of_eight(
     expected = eight_lanes_by_hand(left) + eight_lanes_by_hand(right)
 
     assert moments.pairwise_sum(values) == expected
+
+
+def by_halves(values: list[float]) -> float:
+    if len(values) <= 128:
+        return eight_lanes_by_hand(values)
+    half = len(values) // 2 // 8 * 8
+    return by_halves(values[:half]) + by_halves(values[half:])
+
+
+@settings(deadline=None)
+@given(st.integers(129, 9_000), st.randoms(use_true_random=False))
+def test_many_values_are_split_until_128_are_left(count: int, random: Random) -> None:
+    values = [random.randrange(-(10**9), 10**9) / 7 for _ in range(count)]
+
+    assert moments.pairwise_sum(values) == by_halves(values)
 
 
 def test_order_of_additions_decides_the_last_bit() -> None:

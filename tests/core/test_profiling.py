@@ -251,7 +251,8 @@ def test_every_statistic_lies_between_min_and_max(runs: Runs) -> None:
 @settings(deadline=None)
 @given(RUNS)
 def test_every_record_is_in_one_rollout_info(runs: Runs) -> None:
-    infos = [i for task in profile_of(runs).tasks for i in task.tail["rollout_infos"]]
+    tails = [orjson.dumps(task.tail) for task in profile_of(runs).tasks]
+    infos = [i for tail in tails for i in orjson.loads(tail)["rollout_infos"]]
 
     found = [(info["_ng_task_index"], info["_ng_rollout_index"]) for info in infos]
 

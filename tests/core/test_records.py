@@ -1,5 +1,6 @@
 from typing import Any
 
+import orjson
 import pytest
 
 from tasks.core.errors import RecordError
@@ -16,7 +17,8 @@ def metrics(**result: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def info(**result: Any) -> dict[str, Any]:  # noqa: ANN401
-    (found,) = RolloutInfos(record_columns([{**result, **KEY}])).at([0])
+    (text,) = RolloutInfos(record_columns([{**result, **KEY}])).at([0])
+    found = orjson.loads(text)
     assert found.pop("rollout_id") == "4:1"
     return {k: v for k, v in found.items() if k not in KEY}
 

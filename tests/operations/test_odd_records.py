@@ -139,18 +139,38 @@ def test_odd_members_are_read_as_any_reader_would(
         (b'{"response":{"usage":[1]},' + KEY + b"0}", "usage is a list, not an object"),
     ],
 )
+@pytest.mark.parametrize("gap", [b"", b"\n"])
 def test_a_damaged_line_in_the_middle_is_refused_with_its_number(
-    text: bytes, said: str, tmp_path: Path
+    gap: bytes, text: bytes, said: str, tmp_path: Path
 ) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
     files.materialized_inputs.write_bytes(plan_line(0, 0) + plan_line(0, 1))
     good = b'{"reward":1,' + KEY
-    files.rollouts.write_bytes(good + b"0}\n\n" + text + b"\n" + good + b"1}\n")
+    files.rollouts.write_bytes(good + b"0}\n" + gap + text + b"\n" + good + b"1}\n")
 
-    with pytest.raises(RecordError, match=rf"r\.jsonl:3: .*{said}"):
+    with pytest.raises(RecordError, match=rf"r\.jsonl:{2 + len(gap)}: .*{said}"):
         profile_run(sources_of(files), ProfileRequest(allow_partial=True))
 
     assert not files.reward_profiling.exists()
+
+
+@pytest.mark.parametrize("rest", [b"\n", b"{\n}\n", b"\r\n", b""])
+@pytest.mark.parametrize("kind", ["records", "plan"])
+def test_two_objects_in_a_line_are_refused_whatever_lines_come_after(
+    kind: str, rest: bytes, tmp_path: Path
+) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    plan = [plan_line(0, rollout).rstrip() for rollout in (0, 1)]
+    records = [b'{"reward":1,' + KEY + b"%d}" % rollout for rollout in (0, 1)]
+    for path, rows, name in (
+        (files.materialized_inputs, plan, "plan"),
+        (files.rollouts, records, "records"),
+    ):
+        text = b"".join(rows) + b"\n" + rest if name == kind else b"\n".join(rows)
+        path.write_bytes(text)
+
+    with pytest.raises(RecordError, match=r"\.jsonl:1: is not JSON"):
+        profile_run(sources_of(files), ProfileRequest(allow_partial=True))
 
 
 def test_of_two_faults_the_first_line_is_named_whatever_its_members_are(
@@ -166,6 +186,16 @@ def test_of_two_faults_the_first_line_is_named_whatever_its_members_are(
 
     with pytest.raises(RecordError, match=r"r\.jsonl:3: response is text"):
         profile_run(sources_of(files), ProfileRequest(allow_partial=True))
+
+
+def test_a_file_of_a_byte_order_mark_alone_is_empty(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    files.materialized_inputs.write_bytes(plan_line(0, 0))
+    files.rollouts.write_bytes(b"\xef\xbb\xbf")
+
+    counts = profile_run(sources_of(files), ProfileRequest(allow_partial=True))
+
+    assert (counts.planned, counts.collected) == (1, 0)
 
 
 @pytest.mark.parametrize("torn", [b'{"reward":1,"_ng_t', b"{", b'{"a":"\xe4'])
