@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -199,6 +200,25 @@ def test_the_command_is_gone_after_its_owner_was_killed(log: Path) -> None:
 
     assert until(said(log, "stopped"))
     assert until(lambda: not is_running(pid_after(log, "started")))
+
+
+@pytest.mark.parametrize("look", [guardian.seen_descendants, guardian.descendants])
+def test_children_of_every_thread_and_their_children_are_seen(
+    look: Callable[[int], set[int]],
+) -> None:
+    with ThreadPoolExecutor(1) as pool, subprocess.Popen(["/bin/sleep", "60"]) as own:
+        line = ["/bin/bash", "-c", "setsid sleep 60 & echo $!; wait"]
+        middle = pool.submit(subprocess.Popen, line, stdout=PIPE).result()
+        with middle:
+            assert middle.stdout is not None
+            grandchild = int(middle.stdout.readline())
+
+            assert look(os.getpid()) >= {own.pid, middle.pid, grandchild}
+            assert look(middle.pid) == {grandchild}
+
+            os.kill(grandchild, signal.SIGKILL)
+        assert not look(os.getpid()) & {middle.pid, grandchild}
+        own.kill()
 
 
 def test_a_folder_is_deleted_when_nothing_runs_any_more(
