@@ -44,8 +44,10 @@ def run(
     """
     files = RunFiles(params.output)
     need_extra(params.spread.runner)
-    # Before Prefect takes its seconds, and servers their minutes.
-    refuse_change(check_input(params.input_path, params.plan), files)
+    # Before Prefect takes its seconds, and servers their minutes; and held meanwhile,
+    # so that the flow need not read the input again.
+    checked = check_input(params.input_path, params.plan)
+    refuse_change(checked, files)
     if not files.rollouts.exists():  # else there may be nothing to start servers for
         check_servers(params.servers)
     return _run_flow(params)

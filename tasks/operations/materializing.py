@@ -10,6 +10,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -65,7 +66,7 @@ _SHOWN_LINES = 5
 _INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class CheckedInput:
     """An input whose every row can be planned."""
 
@@ -78,13 +79,44 @@ class CheckedInput:
     """What the options' own files add to the rows, as read now."""
 
 
+_HELD: WeakValueDictionary[tuple[object, ...], CheckedInput] = WeakValueDictionary()
+"""Checked inputs that somebody still has: a run asks before it starts, and its step."""
+
+
 def check_input(path: Path, options: PlanOptions) -> CheckedInput:
     """Read the task rows whole and plan them.
+
+    An input whose check somebody still holds, and that is the same file, unchanged, is
+    not read again.
 
     Raises:
         ConfigError: the file, or one that the options name, cannot be read.
         DatasetError: rows that cannot be planned, all of them named.
     """
+    state = _state_of(path, options)
+    held = _HELD.get(state)
+    if held is not None:
+        return held
+    checked = _checked(path, options)
+    if state == _state_of(path, options):
+        _HELD[state] = checked
+    return checked
+
+
+def _state_of(path: Path, options: PlanOptions) -> tuple[object, ...]:
+    """Return what is another when the file or the options are."""
+    settings = options.model_dump_json()
+    if options.prompt_config is not None or options.skills is not None:
+        return (object(),)  # other files decide as well
+    try:
+        status = path.stat()
+    except OSError:
+        return (object(),)
+    changed = status.st_mtime_ns, status.st_ctime_ns
+    return path, settings, status.st_dev, status.st_ino, status.st_size, *changed
+
+
+def _checked(path: Path, options: PlanOptions) -> CheckedInput:
     additions, warnings = _read_additions(options)
     planner = Planner(options, additions)
     digest = sha256()
