@@ -1,6 +1,6 @@
 """What Prefect adds to a run: processor time, task runs, and time to the first request.
 
-    python benchmarks/orchestration.py [--rollouts N]
+    python benchmarks/orchestration.py [--rollouts N] [--instructions]
 
 A plan of N rollouts (5,000), 8 of a task, 64 in flight, 0.1 s and 20 KB each, against
 the stub server: once by the functions that the steps call (plain_run.py), once by
@@ -8,11 +8,20 @@ the stub server: once by the functions that the steps call (plain_run.py), once 
 the cost of starting; what is above it grows with the rollouts. Then the time from the
 command to its first request, beside a flow of Prefect's with one empty step: with that
 server, and with the temporary one that Prefect starts by itself.
+
+On a machine with other work the seconds differ by more than Prefect adds. With
+--instructions, what is executed is counted instead, by valgrind, thread by thread: it
+hardly differs from time to time. A run takes fifty times as long as by itself, twenty
+minutes in all, so that what it does by the clock counts fifty times: the progress that
+it reports, its sign of life, and most of what Prefect's own threads do. The
+share is at most what is said, and processes that watch over a run are left out.
 """
 
 import argparse
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,6 +43,9 @@ SECONDS, SIZE, IN_FLIGHT, REPEATS = 0.1, 20_000, 64, 8
 START_SECONDS = 120.0
 ROUNDS = 9
 """Times that each thing is measured, in turns with what it is compared with."""
+
+
+FOR_COUNTING = {"PYTHONHASHSEED": "1", "PREFECT_API_REQUEST_TIMEOUT": "600"}
 
 
 class Round(NamedTuple):
@@ -133,6 +145,24 @@ def cost(line: list[str], folder: Path, env: Mapping[str, str]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def counted(line: list[str], folder: Path, env: Mapping[str, str]) -> dict[str, float]:
+    """Run a command under valgrind; return its millions of instructions by thread.
+
+    The first thread is `01`. Processes that the command starts do not count.
+    """
+    name = unused("counts", folder)
+    tool = ["valgrind", "--tool=callgrind", "--separate-threads=yes"]
+    tool.append(f"--callgrind-out-file={name}/out")
+    # The environment leaves nothing to chance, and Prefect's patience to the slow.
+    cost([*tool, *line], folder, {**env, **FOR_COUNTING})
+    threads = {}
+    for path in sorted((folder / name).glob("out-*")):
+        found = re.search(r"^(?:summary|totals): (\d+)", path.read_text(), re.MULTILINE)
+        assert found, f"{path} holds no total"
+        threads[path.name.rpartition("-")[2]] = int(found[1]) / 1e6
+    return threads
+
+
 def write_tasks(path: Path, count: int) -> None:
     """Write task rows of about 1.7 KB."""
     row = {"agent_ref": {"name": "stub_agent"}}
@@ -149,12 +179,15 @@ def planned(count: int) -> list[str]:
     return ["--input", f"{count}.jsonl", "--num-repeats", str(repeats)]
 
 
+def plain_line(count: int, output: str) -> list[str]:
+    """Return the run's steps without Prefect."""
+    given = [f"{count}.jsonl", output, HEAD, str(IN_FLIGHT), str(min(count, REPEATS))]
+    return [sys.executable, str(HERE / "plain_run.py"), *given]
+
+
 def plain(folder: Path, count: int, env: Mapping[str, str]) -> float:
     """Do the run's steps without Prefect; return the processor seconds."""
-    output = f"{unused('plain', folder)}/r.jsonl"
-    repeats = min(count, REPEATS)
-    given = [f"{count}.jsonl", output, HEAD, str(IN_FLIGHT), str(repeats)]
-    return cost([sys.executable, str(HERE / "plain_run.py"), *given], folder, env)
+    return cost(plain_line(count, f"{unused('plain', folder)}/r.jsonl"), folder, env)
 
 
 def run_line(count: int, output: str) -> list[str]:
@@ -178,6 +211,35 @@ def with_server(folder: Path, count: int) -> None:
         rounds = [one_round(pid, idle, folder, count) for _ in range(ROUNDS)]
         tell_cost(count, rounds)
         first_requests("with a server that runs", folder, env)
+
+
+def count_instructions(folder: Path, count: int) -> None:
+    """Count what a run executes, and the same without Prefect, and print it."""
+    home = folder / "home"
+    home.mkdir()
+    env = environment(home, PREFECT_API_URL=API)
+    beyond = []
+    with prefect_server(home):
+        for line_of, what in ((plain_line, "plain"), (flow_line, "flow")):
+            start, whole = (
+                counted(line_of(size, f"{unused(what, folder)}/r.jsonl"), folder, env)
+                for size in (1, count)
+            )
+            for size, threads in ((1, start), (count, whole)):
+                each = ", ".join(f"{name}: {n:,.0f}" for name, n in threads.items())
+                print(f"{what} of {size}: {sum(threads.values()):,.0f} M ({each})")
+            beyond.append(sum(whole.values()) - sum(start.values()))
+    steps, flow = beyond
+    print(
+        f"{count} rollouts, beyond the cost of starting: the steps by themselves"
+        f" {steps:,.0f} M instructions, as a flow {flow:,.0f} M"
+        f" (at most {100 * (flow / steps - 1):.1f} % more)"
+    )
+
+
+def flow_line(count: int, output: str) -> list[str]:
+    """Return a run of `count` rollouts as a line for the interpreter."""
+    return [sys.executable, *run_line(count, output)]
 
 
 def one_round(pid: int, idle: float, folder: Path, count: int) -> Round:
@@ -242,8 +304,8 @@ def tell_cost(count: int, rounds: Sequence[Round]) -> None:
     wanted = {"flow_runs": {"name": {"like_": "into run-"}}}
     reply = httpx.post(f"{API}/task_runs/filter", json=wanted, trust_env=False)
     runs = [one["flow_run_id"] for one in reply.json()]
-    each = sorted(runs.count(flow_run) for flow_run in set(runs))
-    print(f"task runs of a run of 1 and of one of {count} rollouts: {set(each)}")
+    per_run = sorted(runs.count(flow_run) for flow_run in set(runs))
+    print(f"task runs of a run of 1 and of one of {count} rollouts: {set(per_run)}")
 
 
 def first_requests(what: str, folder: Path, env: Mapping[str, str]) -> None:
@@ -269,11 +331,18 @@ def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollouts", type=int, default=5_000)
-    count = parser.parse_args().rollouts
+    parser.add_argument("--instructions", action="store_true")
+    given = parser.parse_args()
+    count: int = given.rollouts
+    if given.instructions and shutil.which("valgrind") is None:
+        sys.exit("--instructions needs valgrind, which is not installed")
     with tempfile.TemporaryDirectory() as name, stub():
         folder = Path(name)
         for size in (1, count):
             write_tasks(folder / f"{size}.jsonl", max(1, size // REPEATS))
+        if given.instructions:
+            count_instructions(folder, count)
+            return
         with_server(folder, count)
         home = folder / "alone"
         home.mkdir()
