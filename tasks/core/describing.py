@@ -1,19 +1,18 @@
 """The statistics of many groups of one column at once, equal to one group's to the bit.
 
-Where all groups have the same number of records, the r-th values of all groups are
-added up as one list: the same additions in the same order, done by loops that Python
-does not interpret.
+The r-th values of all groups of the same size are added up as one list: the same
+additions in the same order, done by loops that Python does not interpret.
 """
 
 import math
 from collections.abc import Sequence
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from operator import add, itemgetter, sub, truediv
 from typing import Any, NamedTuple
 
 from tasks.core import moments
 from tasks.core.columns import STATISTICS, Columns, Metric, Values, describe_column
-from tasks.core.number_column import Number, is_constant
+from tasks.core.number_column import Number, gathered, is_constant, positions_of
 
 Column = list[Number | None]
 _MOST_AT_ONCE = 128
@@ -31,15 +30,31 @@ def describe_groups(
     without a value in a group is left out there; `std` of one value among several
     rows too.
     """
+    if not columns.metrics:
+        return [{} for _ in sizes]
+    if is_constant(sizes):
+        return _of_one_size(columns, values, sizes[0])
+    starts = list(accumulate(sizes, initial=0))
+    found: list[dict[str, Number]] = [{}] * len(sizes)
+    for size, groups in positions_of(sizes).items():
+        rows = [row for at in groups for row in range(starts[at], starts[at] + size)]
+        chosen = [gathered(column, rows) for column in values]
+        described = _of_one_size(columns, chosen, size)
+        for at, statistics in zip(groups, described, strict=True):
+            found[at] = statistics
+    return found
+
+
+def _of_one_size(
+    columns: Columns, values: Sequence[Values], size: int
+) -> list[dict[str, Number]]:
     found = [
-        _described(metric, columns, column, sizes)
+        _described(metric, columns, column, size)
         for metric, column in zip(columns.metrics, values, strict=True)
     ]
     keys = [f"{name}/{m.name}" for name in STATISTICS for m in columns.metrics]
     by_statistic = zip(*found, strict=True)
     rows = zip(*chain.from_iterable(by_statistic), strict=True)
-    if not keys:
-        return [{} for _ in sizes]
     return [_named(keys, row) for row in rows]
 
 
@@ -51,26 +66,24 @@ def _named(keys: Sequence[str], row: Sequence[Number | None]) -> dict[str, Numbe
 
 
 def _described(
-    metric: Metric, columns: Columns, values: Values, sizes: Sequence[int]
+    metric: Metric, columns: Columns, values: Values, size: int
 ) -> Sequence[Column]:
     """Return a column's statistics in order, each a list over the groups."""
-    size = sizes[0]
-    if size <= _MOST_AT_ONCE and sizes.count(size) == len(sizes):
+    if size <= _MOST_AT_ONCE:
         is_full = metric.full or None not in values
         read = _full if is_full else _with_gaps
         groups = read(values, size, is_int=columns.every_int)  # type: ignore[arg-type]
         found = None if groups is None else _at_once(groups, size)
         if found is not None:
             return found
-    described = []
-    stop = 0
-    for size in sizes:
-        start, stop = stop, stop + size
-        described.append(
-            describe_column(
-                values[start:stop], whole=metric.whole, every_int=columns.every_int
-            )
+    described = [
+        describe_column(
+            values[start : start + size],
+            whole=metric.whole,
+            every_int=columns.every_int,
         )
+        for start in range(0, len(values), size)
+    ]
     return [[group.get(name) for group in described] for name in STATISTICS]
 
 

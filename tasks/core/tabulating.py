@@ -1,7 +1,7 @@
 """Plan, records and failures become one row per planned rollout."""
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from math import nan
 from typing import Any, NamedTuple
@@ -68,15 +68,9 @@ def _name_agents(table: RolloutTable, plan: PlanColumns, order: Sequence[int]) -
 def _settle(table: RolloutTable, records: RecordColumns, matching: Matching) -> None:
     """Fill in status and reward."""
     states, rewards = _states_and_rewards(records)
-    if 0 not in matching.has_record:
-        table.status, table.reward = states, rewards
-        return
-    table.status = bytearray((RolloutStatus.MISSING,)) * len(matching.has_record)
-    table.reward = array("d", [nan]) * len(matching.has_record)
-    rows = compress(range(len(matching.has_record)), matching.has_record)
-    for row, state, reward in zip(rows, states, rewards, strict=True):
-        table.status[row] = state
-        table.reward[row] = reward
+    has_record = matching.has_record
+    table.status = placed(states, has_record, RolloutStatus.MISSING)  # type: ignore[assignment]
+    table.reward = placed(rewards, has_record, nan)  # type: ignore[assignment]
 
 
 def _states_and_rewards(records: RecordColumns) -> "tuple[bytearray, array[float]]":
@@ -192,9 +186,28 @@ def placed(
     values: Sequence[Any],
     has_record: bytes,
     unknown: Any,  # noqa: ANN401 - of the values' type
-) -> Iterable[Any]:
+) -> Sequence[Any]:
     """Give every planned rollout its value; `unknown` to one without a record."""
     if 0 not in has_record:
         return values
-    each = iter(values)
-    return (next(each) if has else unknown for has in has_record)
+    found: Any
+    found, filler = _begun(values, unknown)
+    start, taken = 0, 0
+    while start < len(has_record):
+        stop = has_record.find(0, start)
+        stop = len(has_record) if stop < 0 else stop
+        found += values[taken : taken + stop - start]
+        taken += stop - start
+        start = has_record.find(1, stop)
+        start = len(has_record) if start < 0 else start
+        found += filler * (start - stop)
+    return found  # type: ignore[no-any-return]
+
+
+def _begun(values: Sequence[Any], unknown: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    """Return an empty sequence of the values' kind, and one with `unknown` alone."""
+    if isinstance(values, array):
+        return array(values.typecode), array(values.typecode, (unknown,))
+    if isinstance(values, bytes | bytearray):
+        return bytearray(), bytes((unknown,))
+    return [], [unknown]
