@@ -3,6 +3,7 @@
 import hashlib
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -312,10 +313,16 @@ def test_an_interrupt_before_a_command_begins_ends_it_without_a_traceback(
     done = subprocess.run(
         ["/bin/bash", "-c", f'{shell} "$@"; exit $?', "bash", *line],
         cwd=half.parent, env=command_env, capture_output=True, text=True, check=False,
+        preexec_fn=_heed_interrupts,  # noqa: PLW1509 - no threads here
     )  # fmt: skip
 
     assert (done.returncode, done.stderr) == (code, "")
     assert half.with_name("r_reward_profiling.jsonl").exists() == (code != 130)
+
+
+def _heed_interrupts() -> None:
+    """Undo what a script's background does to its processes, and to their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("wrong", [["--rolouts", "x"], ["--pass-threshold", "half"]])
