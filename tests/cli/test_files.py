@@ -313,7 +313,7 @@ def test_an_interrupt_before_a_command_begins_ends_it_without_a_traceback(
     done = subprocess.run(
         ["/bin/bash", "-c", f'{shell} "$@"; exit $?', "bash", *line],
         cwd=half.parent, env=command_env, capture_output=True, text=True, check=False,
-        preexec_fn=_heed_interrupts,  # noqa: PLW1509 - no threads here
+        preexec_fn=_heed_interrupts,
     )  # fmt: skip
 
     assert (done.returncode, done.stderr) == (code, "")
