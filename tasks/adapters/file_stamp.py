@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 _WHOLE_BYTES = 8_000_000
-_SAMPLE_BYTES = 16_384
+_SAMPLE_BYTES = 65_536
 _SAMPLES = 32
 
 

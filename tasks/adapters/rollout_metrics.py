@@ -287,7 +287,8 @@ def _plain_columns(rows: RunRows, head: _Head) -> Iterator[Named]:
     if head.has_replies:
         yield from _reply_columns(rows, head)
     names = [mark.name.encode("utf-8", "replace") for mark in head.sources]
-    files = array("I", placed(records.file, has_record, len(names)))
+    # As wide as the number of files, which stands for none of them.
+    files = array("I", placed(array("I", records.file), has_record, len(names)))
     yield "file", lambda: Texts(files, [*names, None])
     lines = array("q", placed(records.line, has_record, 0))
     yield "line", lambda: Numbers(lines, has_record)

@@ -70,9 +70,11 @@ def _described(
 ) -> Sequence[Column]:
     """Return a column's statistics in order, each a list over the groups."""
     if size <= _MOST_AT_ONCE:
-        is_full = metric.full or None not in values
-        read = _full if is_full else _with_gaps
-        groups = read(values, size, is_int=columns.every_int)  # type: ignore[arg-type]
+        groups: _Groups | None
+        if metric.full or None not in values:
+            groups = _full(values, size, is_int=columns.every_int)  # type: ignore[arg-type]
+        else:
+            groups = _with_gaps(values, size)
         found = None if groups is None else _at_once(groups, size)
         if found is not None:
             return found
@@ -114,15 +116,11 @@ def _full(values: Sequence[Number], size: int, *, is_int: bool) -> _Groups:
     return _Groups(ranked, counts, means, numbers)
 
 
-def _with_gaps(
-    values: Sequence[float | None], size: int, *, is_int: bool
-) -> _Groups | None:
+def _with_gaps(values: Sequence[float | None], size: int) -> _Groups | None:
     """Read groups some of whose values are missing; None where one has less than two.
 
     A missing value adds 0.0 in its place (see `moments.mean`).
     """
-    if is_int:  # all columns are whole, and have every value
-        return None
     starts = range(0, len(values), size)
     ranked = [
         sorted([v for v in values[start : start + size] if v is not None])

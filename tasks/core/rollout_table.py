@@ -8,11 +8,11 @@ order of the lines that they were read from.
 from array import array
 from collections.abc import Iterator
 from enum import IntEnum
-from itertools import compress
-from operator import ne
 from typing import Any
 
 import msgspec
+
+from tasks.core.key_order import task_spans
 
 
 class RolloutStatus(IntEnum):
@@ -78,10 +78,5 @@ class RolloutTable(msgspec.Struct):
         return len(self.status)
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """Yield each task's rows as (start, stop), in order of task."""
-        start, tasks = 0, self.task
-        for stop in compress(range(1, len(tasks)), map(ne, tasks, tasks[1:])):
-            yield start, stop
-            start = stop
-        if start < len(self):
-            yield start, len(self)
+        """Return each task's rows as (start, stop), in order of task."""
+        return task_spans(self.task)
