@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import repeat
 from operator import add
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +16,7 @@ from tasks.adapters.line_blocks import (
     lines_in,
     read_blocks,
 )
+from tasks.adapters.plan_repeats import decoded_by_task
 from tasks.core import wire
 from tasks.core.errors import RecordError
 from tasks.core.number_column import INT64, UINT64_MAX
@@ -80,23 +82,38 @@ def _refuse_wide(
 def _take(path: Path, block: Block, line: int, columns: PlanColumns) -> int:
     """Read a block's lines; return how many lines were read by now."""
     lines = lines_in(block)
-    starts = lines.starts
-    rows = decoded_at_once(block, lines, _DECODER.decode_lines)
-    if rows is None:
-        rows, starts = _each(path, block, lines, line)
+    rows, indices, starts = _at_once(block, lines) or _each(path, block, lines, line)
     columns.extend(
         [row.task_index for row in rows],
-        [row.rollout_index for row in rows],
+        indices,
         _runners(rows),
         list(map(add, starts, repeat(block.place))),
     )
     return line + len(lines.ends)
 
 
-def _each(
-    path: Path, block: Block, lines: Lines, line: int
-) -> tuple[list[_Line], list[int]]:
-    """Read lines one by one, blank ones left out; return also where each starts."""
+class _Read(NamedTuple):
+    """What lines hold."""
+
+    rows: Sequence[_Line]
+    """A repeat's may be the one of another repeat of its task."""
+    indices: list[Index]
+    """Their rollout indices."""
+    starts: list[int]
+
+
+def _at_once(block: Block, lines: Lines) -> _Read | None:
+    """Read lines together; None where they need a closer look."""
+    if (found := decoded_by_task(block, lines, _DECODER.decode)) is not None:
+        return _Read(*found, lines.starts)
+    rows = decoded_at_once(block, lines, _DECODER.decode_lines)
+    if rows is None:
+        return None
+    return _Read(rows, [row.rollout_index for row in rows], lines.starts)
+
+
+def _each(path: Path, block: Block, lines: Lines, line: int) -> _Read:
+    """Read lines one by one, and leave out blank ones."""
     is_plain = block.buffer.isascii()  # what is passed over may not be UTF-8
     rows: list[_Line] = []
     starts: list[int] = []
@@ -113,7 +130,7 @@ def _each(
                 row = _exact(path, text, number)
             rows.append(row)
             starts.append(start)
-    return rows, starts
+    return _Read(rows, [row.rollout_index for row in rows], starts)
 
 
 def _exact(path: Path, text: bytes, line: int) -> _Line:

@@ -45,7 +45,12 @@ def _pairwise(values: Sequence[float]) -> float:
         return _add_up(values)
     if count < _FEW:
         return _eight_lanes(values)
-    return _joined(count, iter(_block_sums(values)))
+    sums = _block_sums(values)
+    if not _is_even(count):
+        return _joined(count, iter(sums))
+    while len(sums) > 1:
+        sums = list(map(add, sums[::2], sums[1::2]))
+    return sums[0]
 
 
 def _eight_lanes(values: Sequence[float]) -> float:
@@ -92,6 +97,19 @@ def _split(start: int, count: int) -> list[tuple[int, int]]:
     return _split(start, half) + _split(start + half, count - half)
 
 
+@lru_cache(maxsize=8)
+def _is_even(count: int) -> bool:
+    """Say whether all blocks of `count` values come of as many splits."""
+    return len(set(_depths(count))) == 1
+
+
+def _depths(count: int) -> list[int]:
+    if count <= _BLOCK:
+        return [0]
+    half = _half(count)
+    return [1 + depth for depth in _depths(half) + _depths(count - half)]
+
+
 def _half(count: int) -> int:
     half = count // 2
     return half - half % LANES
@@ -110,8 +128,10 @@ def buffered_sum(values: Sequence[float]) -> float:
 
     In any order, where no sum on the way can need rounding.
     """
-    if values and len(values) * max(map(abs, values)) <= _EXACT:
-        return float(sum(values))
+    if values:
+        highest, lowest = max(values), min(values)
+        if len(values) * max(highest, -lowest) <= _EXACT:
+            return float(sum(values))
     total = 0.0
     for start in range(0, len(values), BUFFER):
         total += pairwise_sum(list(map(float, values[start : start + BUFFER])))
