@@ -21,19 +21,21 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from profile_data import write
+from profile_data import Shape, write
 
 OURS = str(Path(sys.executable).with_name("reward-profiling"))
 CASES = (
-    # name, tasks, repeats, kilobytes
-    ("1,000 of 8 KB", 125, 8, 8),
-    ("10,000 of 8 KB", 625, 16, 8),
-    ("50,000 of 8 KB", 3_125, 16, 8),
-    ("10,000 of 110 KB", 625, 16, 110),
+    # name, tasks, repeats
+    ("1,000 of 8 KB", 125, 8, Shape(8)),
+    ("10,000 of 8 KB", 625, 16, Shape(8)),
+    ("50,000 of 8 KB", 3_125, 16, Shape(8)),
+    ("10,000 of 110 KB", 625, 16, Shape(110)),
+    ("10,000 of 110 KB, short tool calls", 625, 16, Shape(110, tools=30)),
 )
 GROWTH = (3_125, 12_500, 62_500)
 GROWTH_REPEATS = 16
-BIG_TASKS, BIG_REPEATS, BIG_KILOBYTES = 1_900, 16, 110
+SMALL = Shape(2, characters=100)
+BIG_TASKS, BIG_REPEATS = 1_900, 16
 BIG_LIMIT = 600_000_000
 
 
@@ -130,8 +132,8 @@ def run_cases(folder: Path, gym_command: str | None, repeats: int) -> None:
     columns += ["ours", "ours again", "ours with insights"]
     print(f"| {' | '.join(columns)} |")
     print(f"|{'---|' * len(columns)}")
-    for name, tasks, times, kilobytes in CASES:
-        rollouts = write(folder / "case", tasks, times, kilobytes)
+    for name, tasks, times, shape in CASES:
+        rollouts = write(folder / "case", tasks, times, shape)
         print(row(name, compare(rollouts, gym_command, repeats)), flush=True)
         clear(folder / "case")
 
@@ -140,7 +142,7 @@ def run_growth(folder: Path) -> None:
     """Print how the cost of ours grows with the rollouts."""
     print("| rollouts of 2 KB | first | again |\n|---|---|---|")
     for tasks in GROWTH:
-        rollouts = write(folder / "case", tasks, GROWTH_REPEATS, 2, plan_characters=100)
+        rollouts = write(folder / "case", tasks, GROWTH_REPEATS, SMALL)
         costs = [measure(ours(rollouts), folder) for _ in range(2)]
         cells = [f"{cost.cpu:.1f} s, {cost.megabytes:.0f} MB" for cost in costs]
         print(f"| {tasks * GROWTH_REPEATS:,} | {' | '.join(cells)} |", flush=True)
@@ -149,7 +151,7 @@ def run_growth(folder: Path) -> None:
 
 def run_big(folder: Path) -> None:
     """Profile a file larger than the memory that the command may have."""
-    rollouts = write(folder / "case", BIG_TASKS, BIG_REPEATS, BIG_KILOBYTES)
+    rollouts = write(folder / "case", BIG_TASKS, BIG_REPEATS, Shape(110))
     size = rollouts.stat().st_size
     cost = measure(ours(rollouts), folder, limit=BIG_LIMIT)
     print(f"{size / 1e9:.1f} GB: {cost.cpu:.1f} s, {cost.megabytes:.0f} MB")
