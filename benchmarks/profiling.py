@@ -29,8 +29,8 @@ CASES = (
     ("1,000 of 8 KB", 125, 8, Shape(8)),
     ("10,000 of 8 KB", 625, 16, Shape(8)),
     ("50,000 of 8 KB", 3_125, 16, Shape(8)),
-    ("10,000 of 110 KB", 625, 16, Shape(110)),
-    ("10,000 of 110 KB, short tool calls", 625, 16, Shape(110, tools=30)),
+    ("10,000 of 110 KB, of text", 625, 16, Shape(110)),
+    ("10,000 of 110 KB, of short tool calls", 625, 16, Shape(110, tools=30)),
 )
 GROWTH = (3_125, 12_500, 62_500)
 GROWTH_REPEATS = 16
@@ -168,7 +168,7 @@ def main() -> None:
     """Measure what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gym-command", help="Gym's own command, to compare with")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--big", action="store_true")
     options = parser.parse_args()
