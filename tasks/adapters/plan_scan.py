@@ -16,7 +16,7 @@ from tasks.adapters.line_blocks import (
     lines_in,
     read_blocks,
 )
-from tasks.adapters.plan_repeats import decoded_by_task
+from tasks.adapters.plan_repeats import TaskReader
 from tasks.core import wire
 from tasks.core.errors import RecordError
 from tasks.core.number_column import INT64, UINT64_MAX
@@ -53,9 +53,18 @@ def scan_plan(path: Path) -> PlanColumns:
         RecordError: a line is no planned row; names file and line.
     """
     columns = PlanColumns()
+    by_task = TaskReader(_DECODER.decode)
     line = 0
     for block in read_blocks(path):
-        line = _take(path, block, line, columns)
+        lines = lines_in(block)
+        read = _together(block, lines, by_task) or _each(path, block, lines, line)
+        columns.extend(
+            [row.task_index for row in read.rows],
+            read.indices,
+            _runners(read.rows),
+            list(map(add, read.starts, repeat(block.place))),
+        )
+        line += len(lines.ends)
     for name, column in (
         (wire.TASK_INDEX, columns.task),
         (wire.ROLLOUT_INDEX, columns.rollout),
@@ -79,19 +88,6 @@ def _refuse_wide(
             )
 
 
-def _take(path: Path, block: Block, line: int, columns: PlanColumns) -> int:
-    """Read a block's lines; return how many lines were read by now."""
-    lines = lines_in(block)
-    rows, indices, starts = _at_once(block, lines) or _each(path, block, lines, line)
-    columns.extend(
-        [row.task_index for row in rows],
-        indices,
-        _runners(rows),
-        list(map(add, starts, repeat(block.place))),
-    )
-    return line + len(lines.ends)
-
-
 class _Read(NamedTuple):
     """What lines hold."""
 
@@ -102,9 +98,9 @@ class _Read(NamedTuple):
     starts: list[int]
 
 
-def _at_once(block: Block, lines: Lines) -> _Read | None:
-    """Read lines together; None where they need a closer look."""
-    if (found := decoded_by_task(block, lines, _DECODER.decode)) is not None:
+def _together(block: Block, lines: Lines, by_task: TaskReader[_Line]) -> _Read | None:
+    """Read a block's lines at once; None where they need a closer look."""
+    if (found := by_task.read(block, lines)) is not None:
         return _Read(*found, lines.starts)
     rows = decoded_at_once(block, lines, _DECODER.decode_lines)
     if rows is None:

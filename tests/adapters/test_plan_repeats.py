@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.adapters.line_blocks import Block, lines_in
-from tasks.adapters.plan_repeats import decoded_by_task
+from tasks.adapters.line_blocks import Block, lines_in, read_blocks
+from tasks.adapters.plan_repeats import TaskReader
 from tasks.adapters.plan_scan import scan_plan
 from tasks.core.errors import RecordError
 
@@ -101,9 +101,9 @@ def test_a_task_is_decoded_once_for_all_its_repeats(form: tuple[str, str]) -> No
 
     def decode(line: memoryview) -> Planned:
         decoded.append(bytes(line))
-        return msgspec.json.decode(line, type=Planned)
+        return _decode(line)
 
-    found = decoded_by_task(block, lines_in(block), decode)
+    found = TaskReader(decode).read(block, lines_in(block))
 
     assert decoded == lines[::4]
     assert found is not None
@@ -112,16 +112,34 @@ def test_a_task_is_decoded_once_for_all_its_repeats(form: tuple[str, str]) -> No
     assert indices == [0, 1, 2, 3] * 3
 
 
-def test_repeats_go_on_in_the_next_block(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [50_000, 400_000])
+def test_repeats_go_on_in_the_next_block(size: int, tmp_path: Path) -> None:
     path = tmp_path / "plan.jsonl"
-    text = "x" * 50_000
-    path.write_bytes(
-        b"".join(
-            written(task, at, OURS, text) + b"\n"
-            for task in range(4)
-            for at in range(9)
-        )
-    )
+    lines = [
+        written(task, at, OURS, "x" * size) for task in range(4) for at in range(9)
+    ]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    decoded = []
+
+    def decode(line: memoryview) -> Planned:
+        decoded.append(bytes(line))
+        return _decode(line)
+
+    reader = TaskReader(decode)
+    for block in read_blocks(path):
+        assert reader.read(block, lines_in(block)) is not None
+
+    assert decoded == lines[::9]
+    assert read(path) == expected(path.read_bytes())
+
+
+def test_a_task_is_remembered_over_lines_that_are_read_otherwise(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "plan.jsonl"
+    repeats = [written(1, at, OURS, "x" * 100_000) for at in range(12)]
+    others = [written(task, 0, GYM, "y" * 100_000) for task in range(12)]
+    path.write_bytes(b"\n".join([*repeats, *others, *repeats, *others]))
 
     assert read(path) == expected(path.read_bytes())
 
@@ -151,7 +169,7 @@ def test_what_follows_a_last_line_in_the_buffer_is_not_part_of_it() -> None:
     left = whole[0][-4:] + b"\n"  # by the block before
     block = Block(bytearray(text + left), 0, len(text), 0, is_open=True)
 
-    assert decoded_by_task(block, lines_in(block), _decode) is None
+    assert TaskReader(_decode).read(block, lines_in(block)) is None
 
 
 def _decode(line: memoryview) -> Planned:
