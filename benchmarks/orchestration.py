@@ -25,14 +25,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import mean, stdev
 from typing import NamedTuple
 
 import httpx
 from prefect_runs import (
     API,
     HERE,
-    REPEATS,
     TOOL,
     cost,
     environment,
@@ -73,6 +72,11 @@ class Pair(NamedTuple):
     def steps_ratio(self) -> float:
         """Logarithm of how much longer the steps took with Prefect."""
         return math.log(self.flow.steps / self.plain.steps)
+
+    @property
+    def beside(self) -> float:
+        """What Prefect adds beside the steps."""
+        return self.flow.rest - self.plain.rest
 
 
 # A flow with one step that does nothing, and the moment at which it does so.
@@ -157,9 +161,9 @@ def tell_cost(count: int, of_one: Sequence[Pair], of_all: Sequence[Pair]) -> Non
     for pair in of_all:
         figures = (*pair.flow, *pair.plain, pair.server)
         print("  " + " ".join(f"{figure:6.2f}" for figure in figures))
-    constant = median(pair.flow.rest for pair in of_one)
     steps = mean(pair.plain.steps for pair in of_all)
-    rest = [pair.flow.rest - pair.plain.rest for pair in of_all]
+    beside = mean(pair.beside for pair in of_all)
+    fixed = mean(pair.beside for pair in of_one)
     # Neighbours swapped processors: their mean has no part in which one is faster.
     logs = [pair.steps_ratio for pair in of_all]
     ratios = [mean(two) for two in zip(logs[::2], logs[1::2], strict=True)]
@@ -171,9 +175,9 @@ def tell_cost(count: int, of_one: Sequence[Pair], of_all: Sequence[Pair]) -> Non
         f" (standard error {100 * error:.1f})"
     )
     print(
-        f"  beside it {mean(rest):.2f} ({100 * mean(rest) / steps:.1f} %), of which a"
-        f" run of one rollout takes {constant:.2f}:"
-        f" {100 * (mean(rest) - constant) / steps:.1f} % come with the rollouts"
+        f"  beside it {beside:.2f} ({100 * beside / steps:.1f} %), of which a run of"
+        f" one rollout takes {fixed:.2f}:"
+        f" {100 * (beside - fixed) / steps:.1f} % come with the rollouts"
     )
     server = mean(p.server for p in of_all)
     print(
@@ -223,7 +227,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         heads = [stack.enter_context(stub(processor)) for processor in (0, 1)]
         for size in (1, count):
-            write_tasks(folder / f"{size}.jsonl", max(1, size // REPEATS))
+            write_tasks(folder, size)
         with_server(folder, heads, count, given.pairs)
         home = folder / "alone"
         home.mkdir()

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from prefect_runs import (
     API,
-    REPEATS,
     TOOL,
     cost,
     environment,
@@ -93,7 +92,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, stub() as head:
         folder = Path(name)
         for size in (1, count):
-            write_tasks(folder / f"{size}.jsonl", max(1, size // REPEATS))
+            write_tasks(folder, size)
         count_instructions(folder, count, head)
 
 

@@ -33,6 +33,8 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 @contextmanager
 def stub(processor: int = 0) -> Iterator[str]:
     """Serve the stub's rollouts from one processor; yields the address."""
+    if processor not in os.sched_getaffinity(0):
+        sys.exit(f"this needs processor {processor}, which is not there")
     port = STUB_PORT + processor
     line = [str(HERE / "stub_server.py"), str(port), str(SECONDS), str(SIZE)]
     child = subprocess.Popen([sys.executable, *line])
@@ -84,11 +86,11 @@ def cost(line: list[str], folder: Path, env: Mapping[str, str]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def write_tasks(path: Path, count: int) -> None:
-    """Write task rows of about 1.7 KB."""
+def write_tasks(folder: Path, count: int) -> None:
+    """Write the tasks of `count` rollouts, in rows of about 1.7 KB."""
     row = {"agent_ref": {"name": "stub_agent"}}
-    with path.open("w") as file:
-        for index in range(count):
+    with (folder / f"{count}.jsonl").open("w") as file:
+        for index in range(max(1, count // REPEATS)):
             message = {"role": "user", "content": f"question {index} " + "x" * 1500}
             params = {"input": [message]}
             file.write(json.dumps({**row, "responses_create_params": params}) + "\n")

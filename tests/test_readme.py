@@ -27,8 +27,7 @@ def helps(command: Run) -> str:
 
 def test_every_flag_that_is_named_exists(helps: str) -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
-    # Gym's, Prefect's and a benchmark's.
-    named -= {"--help", "--no-serve", "--start-in", "--instructions"}
+    named -= {"--help", "--no-serve", "--start-in"}  # Gym's and Prefect's
 
     assert {flag for flag in named if flag not in helps} == set()
     assert len(named) > 20

@@ -46,7 +46,7 @@ def _pairwise(values: Sequence[float]) -> float:
     if count < _FEW:
         return _eight_lanes(values)
     sums = _block_sums(values)
-    if not _is_even(count):
+    if not _is_balanced(count):
         return _joined(count, iter(sums))
     while len(sums) > 1:
         sums = list(map(add, sums[::2], sums[1::2]))
@@ -98,7 +98,7 @@ def _split(start: int, count: int) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=8)
-def _is_even(count: int) -> bool:
+def _is_balanced(count: int) -> bool:
     """Say whether all blocks of `count` values come of as many splits."""
     return len(set(_depths(count))) == 1
 
