@@ -36,7 +36,7 @@ def mean_of(values: Sequence[float]) -> float:
     try:
         return math.fsum(values) / len(values)
     except OverflowError:  # the sum does not fit in a float, the mean does
-        return math.fsum(value / len(values) for value in values)
+        return _large_mean([(value, 1) for value in values], len(values))
 
 
 class _Squares(NamedTuple):
@@ -87,6 +87,18 @@ def standard_error(values: Sequence[float]) -> float | None:
     return None if spread is None else spread / math.sqrt(len(values))
 
 
+def _large_mean(pairs: Collection[tuple[float, int]], count: int) -> float:
+    """Return the mean of values, (value, times), whose sum does not fit in a float.
+
+    They are made smaller by a power of two, which rounds nothing; and rounding cannot
+    take their mean beyond the largest of them, so neither may the result.
+    """
+    scale = 2.0 ** -count.bit_length()
+    mean = math.fsum(value * scale * times for value, times in pairs) / count / scale
+    values = [value for value, _ in pairs]
+    return min(max(values), max(min(values), mean))
+
+
 def counted_mean(pairs: Collection[tuple[float, int]]) -> float:
     """Return the mean of values that stand for several tasks each: (value, tasks)."""
     count = sum(tasks for _, tasks in pairs)
@@ -96,8 +108,7 @@ def counted_mean(pairs: Collection[tuple[float, int]]) -> float:
         found = math.inf
     if math.isfinite(found):
         return found
-    # The sum does not fit in a float, the mean does.
-    return math.fsum(value * (tasks / count) for value, tasks in pairs)
+    return _large_mean(pairs, count)
 
 
 def counted_error(pairs: Collection[tuple[float, int]]) -> float | None:

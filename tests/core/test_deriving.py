@@ -1,6 +1,7 @@
 """The cases that users reported, and what no relabelling may change."""
 
 import math
+import sys
 from array import array
 from collections.abc import Sequence
 from random import Random
@@ -49,7 +50,7 @@ def test_a_reward_that_is_none_lowers_coverage_and_not_the_mean(
     assert found.run.reward.num_rollouts == 1
 
 
-LARGE = st.sampled_from([1.7e308, -1.7e308, 1e308, 5e-324])
+LARGE = st.sampled_from([1.7e308, -1.7e308, 1e308, 5e-324, sys.float_info.max])
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 

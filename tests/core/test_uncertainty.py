@@ -1,4 +1,5 @@
 import math
+import sys
 from random import Random
 
 import pytest
@@ -85,6 +86,15 @@ def test_variance_survives_a_large_mean() -> None:
 
 def test_a_mean_whose_sum_is_beyond_any_float_is_known() -> None:
     assert mean_of([1.5e308, 1.5e308]) == pytest.approx(1.5e308)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("count", [2, 3, 5, 7, 11, 49, 1_000])
+def test_the_mean_of_the_largest_floats_is_the_largest(count: int, sign: int) -> None:
+    largest = sign * sys.float_info.max
+
+    assert mean_of([largest] * count) == largest
+    assert counted_mean([(largest, 1), (largest, count)]) == largest
 
 
 def test_one_value_has_no_spread_and_no_error() -> None:
