@@ -39,6 +39,8 @@ from tasks.operations.readiness import HEAD, Waiting
 from tasks.operations.stopping import may_ask_to_stop
 
 _LOOK_SECONDS = 1.0
+_TELL_SECONDS = 1.5
+"""For Gym's own end to be known, once a server is seen to have ended."""
 
 
 class GymStart:
@@ -212,12 +214,20 @@ class GymStart:
         lost: list[str] = []
         code: int | None = None
         while not lost and code is None:
-            try:
-                async with asyncio.timeout(_LOOK_SECONDS):
-                    code = await guardian.wait()
-            except TimeoutError:
-                lost = waiting.lost()
-        failed = lost or self._ended_servers(code)
+            code = await _code_of(guardian, _LOOK_SECONDS)
+            lost = waiting.lost() if code is None else []
+        if lost:  # perhaps only because Gym ended, which is known a moment later
+            code = await _code_of(guardian, _TELL_SECONDS)
+        failed = lost if code is None else self._ended_servers(code)
         said = self._how_it_failed(failed, code).removesuffix(" while starting")
         log = self._log_of(next(iter(failed), None))
         stop(f"{said} during the run; see {log}. What is left is still owed")
+
+
+async def _code_of(process: asyncio.subprocess.Process, seconds: float) -> int | None:
+    """Return a process's exit code; None when it does not end in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await process.wait()
+    except TimeoutError:
+        return None

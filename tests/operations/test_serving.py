@@ -394,6 +394,30 @@ async def test_a_gym_that_ends_during_the_run_asks_it_to_stop(
     )
 
 
+async def test_a_gym_that_ends_is_named_though_its_servers_are_seen_to_end_first(
+    gym: Callable[..., str], files: RunFiles, tmp_path: Path
+) -> None:
+    options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
+    came: asyncio.Queue[Cause] = asyncio.Queue()
+
+    async with serving(options, files):
+        own, server = map(int, text(tmp_path / "pids").split()[:2])
+        stat = text(Path(f"/proc/{own}/stat"))
+        guardian = int(stat.rpartition(")")[2].split()[1])
+        os.kill(guardian, signal.SIGSTOP)
+        with on_stop(came.put_nowait):
+            os.kill(server, signal.SIGKILL)
+            os.kill(own, signal.SIGKILL)
+            await asyncio.sleep(1.1)  # it is looked once a second
+            os.kill(guardian, signal.SIGCONT)
+            cause = await asyncio.wait_for(came.get(), 5)
+
+    assert cause.reason == (
+        "`fake-gym env start` ended with exit code 137 during the run; see"
+        f" {files.server_log}. What is left is still owed"
+    )
+
+
 async def test_a_server_that_fails_is_noticed_before_gym_itself_has_ended(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
