@@ -1,14 +1,15 @@
-"""The steps of a run by the functions that they call, without Prefect.
+"""A run by the functions that its steps call, without Prefect, and what it shows.
 
     python benchmarks/plain_run.py INPUT OUTPUT HEAD_URL IN_FLIGHT REPEATS
 
-What `orchestration.py` compares a flow with.
+What `orchestration.py` compares a flow with. A terminal is told the same.
 """
 
 import asyncio
 import sys
 from pathlib import Path
 
+from flows.terminal import Live, show_summary
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.options import (
     AggregateOptions,
@@ -16,7 +17,6 @@ from tasks.core.options import (
     PlanOptions,
     ProfileOptions,
 )
-from tasks.core.progress import Progress
 from tasks.core.run_report import report
 from tasks.operations.aggregating import aggregate
 from tasks.operations.collecting import collect_shard, open_shard, read_servers
@@ -27,22 +27,20 @@ from tasks.operations.report_run import add_report
 from tasks.operations.run_lists import page_of
 
 
-def seen(progress: Progress, note: str | None) -> None:
-    """Observe as a run does, and show nothing."""
-
-
 async def run(source: Path, files: RunFiles, head: str, numbers: list[int]) -> None:
     """Plan, collect, aggregate and profile."""
     in_flight, repeats = numbers
+    live = Live()
     known = await read_servers(head)
     checked = check_input(source, PlanOptions(num_repeats=repeats))
     materialize(checked, files, known.agents_of, known.attributed_agents)
     options = CollectOptions(concurrency=in_flight)
-    await collect_shard(open_shard(files, 0, 1, options), known, options, seen)
+    await collect_shard(open_shard(files, 0, 1, options), known, options, live.observe)
     await aggregate(files, known, AggregateOptions())
     summary = profile_output(files, ProfileOptions())
     summary = add_report(add_insights(summary, files, ProfileOptions()), files)
     report(page_of(summary, files))
+    show_summary(summary)
 
 
 if __name__ == "__main__":

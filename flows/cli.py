@@ -5,7 +5,6 @@ does not import Prefect.
 """
 
 import sys
-from importlib.metadata import version
 
 from cyclopts import App, CycloptsError, Parameter
 from pydantic import ValidationError
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 from flows.exit_codes import ExitCode
 from flows.plain_errors import STOPPED, code_of, words_of
 from flows.terminal import complain, option_faults
+from tasks.adapters.own_version import own_version
 from tasks.core.errors import RewardProfilingError
 
 
@@ -25,7 +25,7 @@ app = App(
     name="reward-profiling",
     help="Profile the rewards of NeMo Gym environments: repeated rollouts of every"
     " task, collected so that nothing is lost.",
-    version=lambda: version("gym-reward-profiling"),
+    version=own_version,
     default_parameter=Parameter(
         json_dict=True,
         json_list=True,

@@ -2,6 +2,7 @@
 
 from flows.parameters import RewardProfilingParams
 from flows.shards import collect_shards
+from tasks.adapters.run_directory import RunFiles
 from tasks.core.models import ReadyServers, ShardSummary
 from tasks.grow_plan import grow_plan
 from tasks.merge_shards import merge_shards
@@ -25,7 +26,8 @@ async def collect_rounds(
         shards = await collect_shards(
             params.output, params.collect, servers, params.spread
         )
-        await merge_shards(params.output, shards)
+        if RunFiles(params.output).shards():  # of this run, or of one that was killed
+            await merge_shards(params.output, shards)
         is_stopped = any(shard.stopped for shard in shards)
         if not params.adaptive.adaptive or is_stopped or exit_code_of_signal():
             return shards

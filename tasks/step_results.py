@@ -8,7 +8,6 @@ Prefect shows a result that was read back as Cached.
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from prefect.serializers import D, JSONSerializer, Serializer
 from prefect.settings import get_current_settings
 
 from tasks.adapters.file_stamp import file_stamp
+from tasks.adapters.own_version import own_version
 
 STORAGE = Path(get_current_settings().results.local_storage_path)
 """Where results are kept: beside Prefect's own of this machine, whose files they stamp.
@@ -85,7 +85,7 @@ def by_content(
     def key(_: TaskRunContext, given: dict[str, Any]) -> str:
         parts = (
             step,
-            version("gym-reward-profiling"),
+            own_version(),
             settings(given),
             _stamps(reads(given)),
         )

@@ -2,11 +2,11 @@
 
 from array import array
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from tasks.adapters.extracts import read_answers, read_labels, read_timings
 from tasks.adapters.insights_file import replace_insights
+from tasks.adapters.own_version import made_by
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.completion_curve import completion_curve
 from tasks.core.deriving import Derivation
@@ -43,7 +43,7 @@ def write_insights(
     derivation = Derivation(table, options, answers)
     head = derivation.head.model_copy(
         update={
-            "made_by": f"gym-reward-profiling {version('gym-reward-profiling')}",
+            "made_by": made_by(),
             "output": files.rollouts.name,
             "model": known_model(files),
             "completion": completion_curve(read_timings(files.timings)),

@@ -7,7 +7,6 @@ counts are held between, so memory is set by the number of task rows.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 from weakref import WeakValueDictionary
@@ -25,6 +24,7 @@ from tasks.adapters.jsonl import (
     replace_bytes,
     replace_file,
 )
+from tasks.adapters.own_version import made_by
 from tasks.adapters.prompt_file import read_prompt
 from tasks.adapters.run_directory import RunFiles
 from tasks.adapters.skill_folder import read_skills
@@ -377,7 +377,7 @@ def manifest(checked: CheckedInput) -> dict[str, Any]:
     """Return what the plan was made from; the plan itself stays the truth."""
     return {
         "manifest_version": _MANIFEST_VERSION,
-        "made_by": f"gym-reward-profiling {version('gym-reward-profiling')}",
+        "made_by": made_by(),
         "input": {
             "path": str(checked.path),
             "num_rows": checked.plan.num_rows,
