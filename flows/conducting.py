@@ -1,7 +1,6 @@
 """Runs the flow in this process and says how it ended."""
 
 import asyncio
-import gc
 from typing import NamedTuple
 
 import httpx
@@ -9,6 +8,7 @@ from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_URL
 
 from flows.exit_codes import ExitCode
+from flows.importing import to_stay
 from flows.parameters import RewardProfilingParams
 from flows.reward_profiling import reward_profiling
 from flows.tagging import tagged_run
@@ -33,11 +33,12 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     """Run the flow to its end; what the flow raised is raised again."""
     if not PREFECT_API_URL.value():
         # It takes a second and more to import, and is for nothing with a server.
-        from flows.temporary_server import prepare_temporary_server  # noqa: PLC0415
+        with to_stay():
+            from flows.temporary_server import (  # noqa: PLC0415
+                prepare_temporary_server,
+            )
 
         prepare_temporary_server()
-    gc.collect()
-    gc.freeze()  # what was imported stays: each later collection would look at it again
     try:
         with tagged_run():  # automations watch it as they watch deployed runs
             state = await reward_profiling(params, return_state=True)

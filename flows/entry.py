@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 
+from flows.importing import to_stay
+
 
 def main() -> None:
     """Run the command line and exit with its code."""
@@ -18,7 +20,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments[:1] == ["profile"]:
         _profile_quickly(arguments[1:])
-    with _ended_by_interrupts():
+    with _ended_by_interrupts(), to_stay():
         from flows.cli import run  # noqa: PLC0415 - takes a while
 
     sys.exit(run(arguments))

@@ -6,10 +6,10 @@ does only the rest. Prefect conducts; it is never asked what was done.
 
 import asyncio
 
-from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.ending import final_state, stopped_state
+from flows.model_flow import model_flow
 from flows.orphaned import outlasting_its_worker
 from flows.parameters import RewardProfilingParams
 from flows.rounds import collect_rounds
@@ -34,7 +34,7 @@ from tasks.run_page import servers_observer, tell, tell_end, tell_page
 from tasks.start_servers import start_servers
 
 
-@flow(name="reward-profiling", flow_run_name=run_name)
+@model_flow(name="reward-profiling", flow_run_name=run_name)
 async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     """Profile the rewards of a task file on NeMo Gym environments."""
     tell_page()

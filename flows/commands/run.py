@@ -10,6 +10,7 @@ from typing import Annotated, Never
 from cyclopts import Parameter
 
 from flows.exit_codes import ExitCode
+from flows.importing import to_stay
 from flows.parameters import RewardProfilingParams
 from flows.terminal import Live, complain, err, show_summary
 from tasks.adapters.child_server import leftovers_stopped
@@ -101,7 +102,8 @@ def _run_flow(params: RewardProfilingParams) -> int:
     if "PREFECT_API_URL" not in os.environ:
         err.print("starting Prefect's temporary server …", style="dim")
     # Read after the environment is set: Prefect takes its settings on import.
-    from flows.conducting import conduct  # noqa: PLC0415
+    with to_stay():
+        from flows.conducting import conduct  # noqa: PLC0415
 
     live = Live()
     token = watcher.set(live)

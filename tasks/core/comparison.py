@@ -12,6 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from tasks.core.computed import Computed
 from tasks.core.figures import figure, signed_figure
 from tasks.core.insights import Finding, Interval
 from tasks.core.lengths import pearson
@@ -78,7 +79,7 @@ class Pair:
         return self.candidate.value - self.baseline.value
 
 
-class McNemar(Frozen):
+class McNemar(Computed):
     """Tasks that most rollouts pass, before and after; exact, two-sided."""
 
     gained: int
@@ -101,7 +102,7 @@ class McNemar(Frozen):
     None where nothing flipped."""
 
 
-class Difference(Frozen):
+class Difference(Computed):
     """Candidate less baseline over paired tasks."""
 
     agent: str | None
@@ -153,7 +154,7 @@ class Difference(Frozen):
     """None without a bound."""
 
 
-class Flip(Frozen):
+class Flip(Computed):
     """A task that most rollouts passed in one run and not in the other."""
 
     agent: str
@@ -184,7 +185,7 @@ class Flip(Frozen):
     """Of so many."""
 
 
-class Unpaired(Frozen):
+class Unpaired(Computed):
     """A task that is not compared."""
 
     agent: str
@@ -200,7 +201,7 @@ class Unpaired(Frozen):
     """Why not."""
 
 
-class Comparison(Frozen):
+class Comparison(Computed):
     """Everything that two runs of the same tasks say of each other."""
 
     schema_version: int = SCHEMA_VERSION

@@ -12,7 +12,7 @@ renamed or given another meaning raises it.
 
 from typing import Literal
 
-from tasks.core.options import Frozen
+from tasks.core.computed import Computed
 
 SCHEMA_VERSION = 1
 
@@ -29,7 +29,7 @@ Severity = Literal["critical", "warning", "note"]
 Evidence = int | float | str | None
 
 
-class Interval(Frozen):
+class Interval(Computed):
     """Bounds of an estimate at the confidence that `Reading` states."""
 
     low: float
@@ -39,7 +39,7 @@ class Interval(Frozen):
     """Upper bound."""
 
 
-class Reading(Frozen):
+class Reading(Computed):
     """How rewards were read: the settings behind every number of the file."""
 
     pass_threshold: float
@@ -73,7 +73,7 @@ class Reading(Frozen):
     none was named."""
 
 
-class Coverage(Frozen):
+class Coverage(Computed):
     """How much of a plan there is; the states add up to `planned`."""
 
     num_tasks: int
@@ -112,7 +112,7 @@ class Coverage(Frozen):
         return self.scored + self.unscored + self.masked
 
 
-class RewardEstimate(Frozen):
+class RewardEstimate(Computed):
     """The mean reward, how sure it is, and over what."""
 
     macro_mean: float | None
@@ -167,7 +167,7 @@ class RewardEstimate(Frozen):
     """Largest reward."""
 
 
-class PassAt(Frozen):
+class PassAt(Computed):
     """Passing with k tries: means over the tasks with k scored rollouts or more."""
 
     k: int
@@ -189,7 +189,7 @@ class PassAt(Frozen):
     """Standard error of `pass_hat_k` over tasks; None below two."""
 
 
-class Majority(Frozen):
+class Majority(Computed):
     """What the answer that most rollouts of a task give comes to."""
 
     pass_rate: float
@@ -209,7 +209,7 @@ class Majority(Frozen):
     counts."""
 
 
-class Passing(Frozen):
+class Passing(Computed):
     """Pass rates at the threshold of `Reading`."""
 
     pass_rate: float | None
@@ -234,7 +234,7 @@ class Passing(Frozen):
     """None where no answer field was named, or no record has it."""
 
 
-class UsefulGroups(Frozen):
+class UsefulGroups(Computed):
     """Of groups of `group_size` rollouts of a task, how many would teach (GRPO)."""
 
     group_size: int
@@ -264,7 +264,7 @@ class UsefulGroups(Frozen):
     """Of those, tasks with fewer than G: where frequencies stand in."""
 
 
-class Component(Frozen):
+class Component(Computed):
     """One of `reward_components` (GDPO), by its own numbers."""
 
     name: str
@@ -289,7 +289,7 @@ class Component(Frozen):
     """Of those, tasks whose total reward does not differ."""
 
 
-class Band(Frozen):
+class Band(Computed):
     """How many tasks a difficulty band in use elsewhere would keep."""
 
     name: str
@@ -305,7 +305,7 @@ class Band(Frozen):
     """Tasks judged: those with two scored rollouts or more."""
 
 
-class Signal(Frozen):
+class Signal(Computed):
     """Whether the tasks can teach: a task whose rewards are all the same cannot."""
 
     never: int
@@ -350,7 +350,7 @@ class Signal(Frozen):
     """Difficulty bands in use elsewhere, and what they would keep."""
 
 
-class Correlation(Frozen):
+class Correlation(Computed):
     """Reward against output tokens, over the scored rollouts with both."""
 
     num_rollouts: int
@@ -373,7 +373,7 @@ class Correlation(Frozen):
     """The same with ranks within each task."""
 
 
-class Subset(Frozen):
+class Subset(Computed):
     """The scored rollouts of one kind, such as the truncated ones."""
 
     num_rollouts: int
@@ -392,7 +392,7 @@ class Subset(Frozen):
     """The n of `mean_tokens`."""
 
 
-class Length(Frozen):
+class Length(Computed):
     """What answers are long, cut off or empty, and what that does to rewards."""
 
     correlation: Correlation
@@ -444,7 +444,7 @@ class Length(Frozen):
     """The scored ones that do not."""
 
 
-class Section(Frozen):
+class Section(Computed):
     """All numbers of a run, or of one agent."""
 
     agent: str | None
@@ -466,7 +466,7 @@ class Section(Frozen):
     """Length, truncation, empty answers."""
 
 
-class Finding(Frozen):
+class Finding(Computed):
     """Something to know before the numbers are trusted."""
 
     name: str
@@ -488,7 +488,7 @@ class Finding(Frozen):
     """What to do about it."""
 
 
-class Metric(Frozen):
+class Metric(Computed):
     """A numeric column of the records other than the reward."""
 
     name: str
@@ -514,7 +514,7 @@ class Metric(Frozen):
     between tasks. It measures nothing, and stands last."""
 
 
-class RolloutNumbers(Frozen):
+class RolloutNumbers(Computed):
     """The rollouts of one task, in columns; all of one length, by rollout index."""
 
     rollout_index: tuple[int | str, ...]
@@ -539,7 +539,7 @@ class RolloutNumbers(Frozen):
     """Recorded failures."""
 
 
-class TaskInsight(Frozen):
+class TaskInsight(Computed):
     """One task as one agent ran it."""
 
     task_index: int | str
@@ -630,7 +630,7 @@ class TaskInsight(Frozen):
     """Its rollouts; None where `Insights.has_rollouts` is false."""
 
 
-class CompletionPoint(Frozen):
+class CompletionPoint(Computed):
     """How many rollouts had finished by a moment."""
 
     seconds: float
@@ -640,7 +640,7 @@ class CompletionPoint(Frozen):
     """Rollouts finished by then."""
 
 
-class Insights(Frozen):
+class Insights(Computed):
     """The whole file."""
 
     schema_version: int = SCHEMA_VERSION

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from tasks.core.computed import Computed
 from tasks.core.insights import Finding
 from tasks.core.options import Frozen
 
 
-class PlanSummary(Frozen):
+class PlanSummary(Computed):
     """What a materialization wrote."""
 
     path: str
@@ -59,7 +60,7 @@ class ReadyServers(Frozen):
     """Who runs what, by name."""
 
 
-class ShardSummary(Frozen):
+class ShardSummary(Computed):
     """What collecting one shard came to."""
 
     path: str
@@ -113,7 +114,7 @@ class ShardSummary(Frozen):
         return self.planned - self.found - self.collected
 
 
-class AggregateSummary(Frozen):
+class AggregateSummary(Computed):
     """What the environment servers answered about the records."""
 
     path: str | None
@@ -142,7 +143,7 @@ class AggregateSummary(Frozen):
         return not self.warnings
 
 
-class Tally(Frozen):
+class Tally(Computed):
     """Counts of planned rollouts, which add up.
 
     Collected, failed and missing are all that was planned; scored, unscored and masked
@@ -257,7 +258,7 @@ class RunSummary(Tally):
         return self.scored < self.planned
 
 
-class MergeSummary(Frozen):
+class MergeSummary(Computed):
     """What merging shards came to."""
 
     path: str

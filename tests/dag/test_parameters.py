@@ -1,10 +1,13 @@
 """The form that Prefect makes of the parameters, and what it refuses."""
 
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect import Flow
 from prefect.exceptions import ParameterTypeError
 from prefect.utilities.callables import parameter_schema
 
@@ -101,3 +104,49 @@ def test_the_form_sends_what_the_command_line_sends() -> None:
     assert isinstance(params, RewardProfilingParams)
     assert sentence(params) == "repeats by agent of tasks into r.jsonl"
     assert params.output == Path("r.jsonl")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"output": "r.jsonl", "servers": DEMO},
+        {
+            "output": "runs/{date}/r.jsonl",
+            "input": "é.jsonl",
+            "servers": {"head_url": "http://127.0.0.1:11000"},
+            "plan": {"num_repeats": {"_default": 4}, "fan_out": {"a": ["b", "c"]}},
+            "collect": {"max_failures": "5%", "time_budget": "4h", "num_shards": 3},
+            "profile": {"pass_threshold": 0.5, "strict": "critical"},
+            "comparison": {"baseline": "b.jsonl", "max_regression": 0.02},
+            "spread": {"runner": "dask", "runner_address": "tcp://10.0.0.1:8786"},
+        },
+    ],
+)
+def test_parameters_are_told_as_prefects_own_flow_tells_them(
+    given: dict[str, Any],
+) -> None:
+    params = RewardProfilingParams.model_validate(given)
+
+    told = reward_profiling.serialize_parameters({"params": params})
+
+    assert told == Flow.serialize_parameters(reward_profiling, {"params": params})
+    assert RewardProfilingParams.model_validate(told["params"]) == params
+    others = {"params": params, "other": Path("a")}
+    assert reward_profiling.serialize_parameters(others) == {**told, "other": "a"}
+
+
+def test_telling_parameters_imports_none_of_prefects_server() -> None:
+    script = (
+        "import sys\n"
+        "from flows.reward_profiling import reward_profiling as flow\n"
+        "from flows.parameters import RewardProfilingParams as Params\n"
+        "given = Params(output='r.jsonl', servers={'demo': True})\n"
+        "flow.serialize_parameters({'params': given})\n"
+        "print(sorted({'fastapi', 'sqlalchemy', 'uvicorn'} & sys.modules.keys()))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "[]\n"
