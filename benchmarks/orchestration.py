@@ -74,6 +74,11 @@ class Pair(NamedTuple):
         return math.log(self.flow.steps / self.plain.steps)
 
     @property
+    def whole_ratio(self) -> float:
+        """Logarithm of how much longer all took with Prefect."""
+        return math.log(sum(self.flow) / sum(self.plain))
+
+    @property
     def beside(self) -> float:
         """What Prefect adds beside the steps."""
         return self.flow.rest - self.plain.rest
@@ -164,26 +169,30 @@ def tell_cost(count: int, of_one: Sequence[Pair], of_all: Sequence[Pair]) -> Non
     steps = mean(pair.plain.steps for pair in of_all)
     beside = mean(pair.beside for pair in of_all)
     fixed = mean(pair.beside for pair in of_one)
-    # Neighbours swapped processors: their mean has no part in which one is faster.
-    logs = [pair.steps_ratio for pair in of_all]
-    ratios = [mean(two) for two in zip(logs[::2], logs[1::2], strict=True)]
-    error = stdev(ratios) / math.sqrt(len(ratios))
     print(f"{count} rollouts, {len(of_all)} pairs, seconds of a processor:")
     print(f"  the steps without Prefect {steps:.2f}")
-    print(
-        f"  their work in a flow {100 * mean(ratios):+.1f} %"
-        f" (standard error {100 * error:.1f})"
-    )
+    print(f"  their work in a flow {more([pair.steps_ratio for pair in of_all])}")
     print(
         f"  beside it {beside:.2f} ({100 * beside / steps:.1f} %), of which a run of"
         f" one rollout takes {fixed:.2f}:"
         f" {100 * (beside - fixed) / steps:.1f} % come with the rollouts"
     )
+    print(f"  altogether {more([pair.whole_ratio for pair in of_all])}")
     server = mean(p.server for p in of_all)
     print(
         f"  Prefect's server {server:.2f}, with a run of one rollout"
         f" {mean(p.server for p in of_one):.2f}"
     )
+
+
+def more(logs: Sequence[float]) -> str:
+    """Return the mean of ratios, by their logarithms, as so much per cent more.
+
+    Neighbours swapped processors: their mean has no part in which one is faster.
+    """
+    ratios = [mean(two) for two in zip(logs[::2], logs[1::2], strict=True)]
+    error = stdev(ratios) / math.sqrt(len(ratios))
+    return f"{100 * mean(ratios):+.1f} % (standard error {100 * error:.1f})"
 
 
 def tell_task_runs(count: int) -> None:

@@ -7,9 +7,7 @@ import pytest
 from flows.importing import to_stay
 
 
-def test_nothing_is_collected_meanwhile_and_what_was_there_is_left_out_later() -> (
-    None
-):
+def test_nothing_is_collected_meanwhile_and_what_was_there_is_left_out_later() -> None:
     kept: list[object] = []
     kept.append(kept)
 
