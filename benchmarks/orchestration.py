@@ -155,7 +155,7 @@ def with_server(folder: Path, heads: Sequence[str], count: int, pairs: int) -> N
             for size in (1, count)
         )
         tell_cost(count, of_one, of_all)
-        tell_task_runs(count)
+        tell_task_runs(count, pairs)
         pin(server, 0, 1)
         first_requests("with a server that runs", folder, heads[0], env)
 
@@ -195,13 +195,13 @@ def more(logs: Sequence[float]) -> str:
     return f"{100 * mean(ratios):+.1f} % (standard error {100 * error:.1f})"
 
 
-def tell_task_runs(count: int) -> None:
-    """Print how many task runs runs had."""
-    wanted = {"flow_runs": {"name": {"like_": "into run-"}}}
-    reply = httpx.post(f"{API}/task_runs/filter", json=wanted, trust_env=False)
-    runs = [one["flow_run_id"] for one in reply.json()]
-    per_run = sorted(runs.count(flow_run) for flow_run in set(runs))
-    print(f"task runs of a run of 1 and of one of {count} rollouts: {set(per_run)}")
+def tell_task_runs(count: int, pairs: int) -> None:
+    """Print how many task runs the first run had, and the first of all rollouts."""
+    time.sleep(5)  # the server records them a moment later
+    for size, number in ((1, 0), (count, pairs)):
+        wanted = {"flow_runs": {"name": {"like_": f"into run-{number}/"}}}
+        reply = httpx.post(f"{API}/task_runs/filter", json=wanted, trust_env=False)
+        print(f"task runs of a run of {size} rollouts: {len(reply.json())}")
 
 
 def first_requests(what: str, folder: Path, head: str, env: Mapping[str, str]) -> None:
