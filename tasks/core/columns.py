@@ -25,6 +25,7 @@ from tasks.core.number_column import (
 from tasks.core.record_columns import RecordColumns
 
 STATISTICS = ("mean", "max", "min", "median", "std")
+_MEDIAN_BY_COLUMN = 600
 Rows = Sequence[int]
 Values = Sequence[Number | None]
 
@@ -93,6 +94,19 @@ class Columns(msgspec.Struct, frozen=True):
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(metric.name for metric in self.metrics)
+
+    def adds_middle_twice(self, metric: Metric, size: int) -> bool:
+        """Say whether Gym adds the middle value of a group of `size` to itself.
+
+        NumPy takes the medians of adjacent columns of floats at once as the half of two
+        values' sum, and the two are one where their number is odd (`numpy.ma.median`,
+        for fewer than 600 rows): a value above half of the largest overflows.
+        """
+        if metric.whole or size >= _MEDIAN_BY_COLUMN:
+            return False
+        at = self.names.index(metric.name)
+        around = (*self.metrics[max(at - 1, 0) : at], *self.metrics[at + 1 : at + 2])
+        return not all(one.whole for one in around)
 
     @property
     def whole(self) -> frozenset[str]:

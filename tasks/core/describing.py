@@ -5,6 +5,7 @@ additions in the same order, done by loops that Python does not interpret.
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from itertools import accumulate, chain, repeat
 from operator import add, itemgetter, sub, truediv
@@ -17,6 +18,7 @@ from tasks.core.number_column import Number, gathered, is_constant, positions_of
 Column = list[Number | None]
 _MOST_AT_ONCE = 128
 """Records of a group up to which they are added up in one pass (NumPy's block)."""
+_HALF_OF_LARGEST = sys.float_info.max / 2
 _TELLING = 2
 """Values below which a group of several records has no deviation."""
 
@@ -69,6 +71,20 @@ def _described(
     metric: Metric, columns: Columns, values: Values, size: int
 ) -> Sequence[Column]:
     """Return a column's statistics in order, each a list over the groups."""
+    found = _statistics(metric, columns, values, size)
+    if not columns.adds_middle_twice(metric, size):
+        return found
+    average, most, least, middle, deviation = found
+    # Those without a value are None; the others' zeros need no look.
+    high, low = max(filter(None, most), default=0), min(filter(None, least), default=0)
+    if max(high, -low) > _HALF_OF_LARGEST:
+        middle = [None if m is None else moments.doubled(m) for m in middle]
+    return average, most, least, middle, deviation
+
+
+def _statistics(
+    metric: Metric, columns: Columns, values: Values, size: int
+) -> Sequence[Column]:
     if size <= _MOST_AT_ONCE:
         groups: _Groups | None
         if metric.full or None not in values:

@@ -224,6 +224,11 @@ def median(ordered: Sequence[float]) -> float:
     return (0.0 + float(ordered[middle - 1]) + float(ordered[middle])) / 2.0
 
 
+def doubled(middle: float) -> float:
+    """Return half of a value's sum with itself: infinite where that is too large."""
+    return (middle + middle) / 2.0
+
+
 def least(values: Sequence[int | float]) -> int | float:
     """Return the smallest of ascending values; of zeros of both signs, the last."""
     found = values[0]

@@ -89,13 +89,16 @@ def label_entries(
             entry.update(
                 _describe_repeat(metric.name, chosen, in_order, whole=metric.whole)
             )
-        described[metric.name] = describe_column(
+        statistics = describe_column(
             values,
             whole=metric.whole,
             every_int=columns.every_int,
             full=metric.full,
             ranked=sorted(ranked),  # quick, since it is a few parts in order
         )
+        if statistics and columns.adds_middle_twice(metric, len(rows)):
+            statistics["median"] = moments.doubled(statistics["median"])
+        described[metric.name] = statistics
     return LabelEntries(stat_major(columns, described), entries)
 
 

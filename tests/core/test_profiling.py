@@ -92,6 +92,22 @@ FIRST_TASK = [
      {"mean/reward": "1.7e+18", "std/reward": "0.0"}),
     ("sums that overflow become null", rewards([1e308, 1e308]),
      {"mean/reward": "null", "max/reward": "1e+308"}),
+    ("of adjacent columns of floats a middle value is added to itself",
+     [[{"a": 1e308, "b": 0.5}, {"a": 9e307, "b": 0.5}, {"a": 0.5, "b": 0.5}]],
+     {"median/a": "null", "median/b": "0.5", "max/a": "1e+308", "min/a": "0.5"}),
+    ("below half of the largest that changes nothing",
+     [[{"a": 1e308, "b": 0.5}, {"a": 8.9e307, "b": 0.5}, {"a": 0.5, "b": 0.5}]],
+     {"median/a": "8.9e+307"}),
+    ("of the least values too",
+     [[{"a": -1e308, "b": 0.5}, {"a": -9e307, "b": 0.5}, {"a": 0.5, "b": 0.5}]],
+     {"median/a": "null", "max/a": "0.5"}),
+    ("columns of floats with one of whole numbers between them are alone",
+     [[{"a": 1e308, "n": 1, "b": 0.5}, {"a": 9e307, "n": 1, "b": 0.5},
+       {"a": 0.5, "n": 1, "b": 0.5}]],
+     {"median/a": "9e+307"}),
+    ("the middle value of a column alone is taken as it is",
+     [[{"a": 1e308, "b": 1}, {"a": 9e307, "b": 1}, {"a": 0.5, "b": 1}]],
+     {"median/a": "9e+307"}),
 ]  # fmt: skip
 
 
@@ -108,6 +124,16 @@ def test_statistics_of_the_first_task(
     found = {key: orjson.dumps(head[key]).decode() for key in expected if key in head}
 
     assert found == {key: text for key, text in expected.items() if text is not None}
+
+
+@pytest.mark.parametrize(("count", "expected"), [(599, "null"), (601, "9.5e+307")])
+def test_the_middle_of_an_agents_columns_is_added_to_itself_while_they_are_short(
+    count: int, expected: str
+) -> None:
+    profile = profile_of([[{"a": 9.5e307, "b": 0.5}] for _ in range(count)])
+
+    (agent,) = profile.agents
+    assert orjson.dumps(agent["median/a"]).decode() == expected
 
 
 def test_task_row_has_gyms_key_order() -> None:
