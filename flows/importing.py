@@ -10,7 +10,7 @@ def to_stay() -> Iterator[None]:
     """Import in the block without collections, and keep later ones from looking again.
 
     A run imports some thousand modules, and each full collection meanwhile visits all
-    that came before: a tenth of the time, and nothing is found.
+    that came before: a tenth of the time, and hardly anything is found.
     """
     gc.disable()
     try:

@@ -16,8 +16,7 @@ class ModelFlow(Flow[P, R]):
     """Tells Prefect's server its parameters as their models put themselves into JSON.
 
     So does Prefect's own, but by FastAPI's encoder, which the process of a run needs
-    for nothing else, and which takes longer to import than all else that lies between
-    a command and its first request.
+    for nothing else, and which takes some tenths of a second to import.
     """
 
     def serialize_parameters(

@@ -26,6 +26,7 @@ from tasks.core.record_columns import RecordColumns
 
 STATISTICS = ("mean", "max", "min", "median", "std")
 _MEDIAN_BY_COLUMN = 600
+"""Rows from which NumPy takes medians of several columns one by one."""
 Rows = Sequence[int]
 Values = Sequence[Number | None]
 

@@ -72,14 +72,14 @@ def _described(
 ) -> Sequence[Column]:
     """Return a column's statistics in order, each a list over the groups."""
     found = _statistics(metric, columns, values, size)
-    if not columns.adds_middle_twice(metric, size):
-        return found
     average, most, least, middle, deviation = found
     # Those without a value are None; the others' zeros need no look.
     high, low = max(filter(None, most), default=0), min(filter(None, least), default=0)
-    if max(high, -low) > _HALF_OF_LARGEST:
-        middle = [None if m is None else moments.doubled(m) for m in middle]
-    return average, most, least, middle, deviation
+    is_huge = max(high, -low) > _HALF_OF_LARGEST
+    if not is_huge or not columns.adds_middle_twice(metric, size):
+        return found
+    twice = [None if m is None else moments.doubled(m) for m in middle]
+    return average, most, least, twice, deviation
 
 
 def _statistics(

@@ -220,6 +220,28 @@ def test_the_profile_does_not_depend_on_the_number_of_shards(
     assert list(tmp_path.glob("*-shard-*")) == []
 
 
+def test_what_a_run_of_shards_left_is_merged_by_one_without(
+    tmp_path: Path, steps: Callable[..., list[str]]
+) -> None:
+    output = conduct(tmp_path / "r.jsonl", repeats=1).output
+    whole = profile_bytes(output)
+    records = output.read_bytes().splitlines(keepends=True)
+    # As after a kill of two shards: some records merged, some not, one not yet asked.
+    output.write_bytes(b"".join(records[:10]))
+    left = output.with_name("r-shard-0-of-2.jsonl")
+    left.write_bytes(b"".join(records[10:23]))
+
+    again = conduct(output, repeats=1)
+
+    assert again.state.type == StateType.COMPLETED
+    assert steps(again, len(STEPS) + 1) == sorted([*STEPS, "merge_shards"])
+    found = output.read_bytes().splitlines(keepends=True)
+    assert len(found) == len(records)
+    assert set(records[:23]) < set(found)
+    assert not left.exists()
+    assert profile_bytes(output) == whole
+
+
 def test_a_retry_of_the_flow_does_only_what_is_owed(
     api_url: str, servers: httpx.Client, tmp_path: Path
 ) -> None:
