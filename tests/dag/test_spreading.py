@@ -18,7 +18,7 @@ from flows.parameters import EMBEDDED_TASKS
 from tasks.adapters.lock_holder import living_holder
 from tasks.adapters.run_directory import RunFiles
 from tests.dag.living import COMMAND, Deployed
-from tests.observing import keys, until
+from tests.observing import keys, turn, until
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -111,8 +111,11 @@ class Case(NamedTuple):
     output: Path
 
     def begin(self, *options: str) -> subprocess.Popen[str]:
-        """Start the run, and wait until each of its shards has records."""
-        self.servers.post("/_knobs", json={"latency_ms": 250}).raise_for_status()
+        """Start the run, and wait until each of its shards has records.
+
+        A shard takes 48 s, so that none ends while a late worker starts another.
+        """
+        turn(self.servers, latency_ms=2000)
         where = ["--input", str(EMBEDDED_TASKS), "--head-url",
                  str(self.servers.base_url)]  # fmt: skip
         line = ["run", *where, "--output", str(self.output), *PLAN, *options]
@@ -154,6 +157,7 @@ def test_of_two_workers_one_is_killed_and_nothing_is_lost_or_paid_for_twice(
     holder = living_holder(RunFiles(case.output).shard(0, 2).lock)
     assert holder is not None
     workers.kill_with(holder.pid)
+    turn(case.servers, latency_ms=50)
     said, _ = child.communicate(timeout=80)
 
     assert child.returncode == 0, said

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +13,13 @@ from flows.parameters import EMBEDDED_TASKS
 from tasks.adapters.file_stamp import file_stamp
 from tasks.core.models import AggregateSummary, PlanSummary
 from tasks.step_results import FilesAgree, StaleResultError
+from tests.observing import until
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Found = Callable[..., list[dict[str, object]]]
 Profile = Callable[..., dict[str, str]]
+
+LAST_STEP = "publish_profile"
 
 
 @pytest.fixture
@@ -96,13 +98,17 @@ def profile(command: Run, servers: httpx.Client, api_url: str, found: Found) -> 
         assert done.returncode == 0, done.stderr
         said = next(line for line in done.stderr.splitlines() if "seen at" in line)
         wanted = {"flow_runs": {"id": {"any_": [said.rpartition("/")[2]]}}}
-        deadline = time.monotonic() + 60
-        while True:  # the server learns of the ends of steps a little later
-            runs = [one for one in found("task_runs", wanted) if one["id"] not in seen]
-            on_their_way = {"Running", "Pending"} & {one["state_name"] for one in runs}
-            if not on_their_way or time.monotonic() > deadline:
-                break
-            time.sleep(0.2)
+        runs: list[dict[str, object]] = []
+
+        def ended() -> bool:  # the server learns of the ends of steps a little later
+            runs[:] = [
+                one for one in found("task_runs", wanted) if one["id"] not in seen
+            ]
+            keys = {str(one["task_key"]).rpartition("-")[0] for one in runs}
+            names = {one["state_name"] for one in runs}
+            return LAST_STEP in keys and not {"Running", "Pending"} & names
+
+        until(ended, "the ends of all steps")
         seen.update(one["id"] for one in runs)
         return {
             str(one["task_key"]).rpartition("-")[0]: str(one["state_name"])
