@@ -135,8 +135,11 @@ def test_a_latency_knob_takes_the_place_of_the_script(
     demo: httpx.Client, row: dict[str, object]
 ) -> None:
     turn(demo, latency_ms=150)
-    started = time.monotonic()
+    took = []
 
-    demo.post("/run", json=row)
+    for _ in range(3):  # the least of three, as other work may run beside
+        started = time.monotonic()
+        demo.post("/run", json=row)
+        took.append(time.monotonic() - started)
 
-    assert 0.15 <= time.monotonic() - started < 1
+    assert 0.15 <= min(took) < 1
