@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 
 import orjson
 
-from tasks.core.errors import ConfigError, RecordError
+from tasks.core.errors import ConfigError, OutputWriteError, RecordError
 from tasks.core.number_column import INT64, UINT64_MAX
 
 _BOM = b"\xef\xbb\xbf"
@@ -204,9 +204,17 @@ def located(path: Path, number: int) -> Iterator[None]:
 
 
 def read_row(file: IO[bytes], place: int) -> dict[str, Any]:
-    """Read back the object whose line starts at `place`."""
+    """Read back the object whose line starts at `place`.
+
+    Raises:
+        RecordError: it is none; names file and line.
+    """
     file.seek(place)
-    return parse_object(file.readline().rstrip(b"\r\n"))
+    try:
+        return parse_object(file.readline().rstrip(b"\r\n"))
+    except RecordError as error:
+        path = Path(file.name)
+        raise RecordError(f"{path}:{line_at(path, place)}: {error}") from error
 
 
 def line_at(path: Path, place: int) -> int:
@@ -223,10 +231,17 @@ def _until(file: IO[bytes], place: int) -> Iterator[bytes]:
             return
 
 
-def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> os.stat_result:
     """Write a file whole: into a temporary beside it, synced, then renamed.
 
     A reader sees the old file or the new one, whatever happens in between.
+
+    Returns:
+        What the file system says of the file that was written, and of no other that
+        came in its place since.
+
+    Raises:
+        OutputWriteError: the disk does not take it; what was there stays.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -235,29 +250,36 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+            temporary.replace(path)
+            written = os.fstat(file.fileno())
+    except OSError as error:
+        raise OutputWriteError(
+            f"{path} cannot be written: {error.strerror or error}; what was there is"
+            " kept"
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(path.parent)
+    return written
 
 
-def replace_bytes(path: Path, content: bytes) -> None:
+def replace_bytes(path: Path, content: bytes) -> os.stat_result:
     """Write `content` whole or not at all."""
 
     def write(file: IO[bytes]) -> None:
         file.write(content)
 
-    replace_file(path, write)
+    return replace_file(path, write)
 
 
-def replace_rows(path: Path, rows: Iterable[Any]) -> None:
+def replace_rows(path: Path, rows: Iterable[Any]) -> os.stat_result:
     """Write compact JSON lines, whole or not at all."""
 
     def write(file: IO[bytes]) -> None:
         for row in rows:
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
 
-    replace_file(path, write)
+    return replace_file(path, write)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -36,7 +36,7 @@ from tasks.core.record_columns import Layout, NotFinite, RecordColumns
 from tasks.core.rollout_table import RolloutStatus, RolloutTable
 from tasks.core.tabulating import placed
 
-VERSION = 1
+VERSION = 2
 _KEY = "gym-reward-profiling"
 _OWN, _USAGE = "own", "usage"
 _STATUS = [status.name.lower().encode() for status in RolloutStatus]
@@ -50,7 +50,7 @@ _PLAIN_NAMES = frozenset({
 
 Named = tuple[str, Callable[[], Column]]
 Stamps = list[list[int | str]]
-"""Files, each by its name, size, time of change and inode; by its name if missing."""
+"""Files, each by its name, size, times of change and inode; by its name if missing."""
 
 
 class _Field(msgspec.Struct, frozen=True, array_like=True):
@@ -129,7 +129,8 @@ def write_rollout_metrics(
     """Write a run's columns, whole or not at all."""
     records = rows.records
     fields = _fields(records)
-    components = _named(_PLAIN_NAMES, "reward_components/", records.components)
+    taken = _PLAIN_NAMES.union(field.column for field in fields)
+    components = _named(taken, "reward_components/", records.components)
     head = _Head(
         version=VERSION,
         sources=list(sources),
@@ -156,7 +157,7 @@ def _fields(records: RecordColumns) -> list[_Field]:
     shown.pop(wire.REWARD, None)
     hidden = {name: c for name, c in own.items() if name not in shown}
     named = _named(_PLAIN_NAMES, "", {**shown, **usage})
-    taken = {field.column for field in named}
+    taken = _PLAIN_NAMES.union(field.column for field in named)
     sourced = [
         _Field(_USAGE if field.name in usage else _OWN, field.name, field.column)
         for field in named
@@ -424,7 +425,7 @@ def _records(table: Table, head: _Head) -> RecordColumns:
     records = RecordColumns(
         task=_indices(columns["task_index"], task_form),
         rollout=_indices(columns["rollout_index"], rollout_form),
-        file=array("H", [min(code, 0xFFFF) for code in files.codes]),
+        file=array("I", files.codes),
         line=array("Q", columns["line"].values),
         masked=bytearray(columns["masked"].values.translate(_IS_TRUE)),
         layout=array("I", map(_layouts(shapes).__getitem__, shapes.codes)),

@@ -10,8 +10,10 @@ import msgspec
 from tasks.core.errors import ConfigError
 
 _SHARD = re.compile(r"-shard-\d+-of-\d+$")
+_PLAN = "_materialized_inputs.jsonl"
+_VERDICTS = "rollout_verdicts.jsonl"
 _DERIVED = (
-    "_materialized_inputs.jsonl",
+    _PLAN,
     "_failures.jsonl",
     "_aggregate_metrics.json",
     "_reward_profiling.jsonl",
@@ -26,6 +28,8 @@ _DERIVED = (
     "_timings.jsonl",
     "_comparison.json",
 )
+_SELECTED = ("_kept.jsonl", "_rejected.jsonl", "_undetermined.jsonl")
+_NOT_RECORDS = (*_DERIVED, *_SELECTED)
 
 
 class RunFiles(msgspec.Struct, frozen=True):
@@ -136,7 +140,7 @@ class RunFiles(msgspec.Struct, frozen=True):
     @property
     def rollout_verdicts(self) -> Path:
         """Gym's verdict on each rollout; one fixed name in a folder."""
-        return self.rollouts.with_name("rollout_verdicts.jsonl")
+        return self.rollouts.with_name(_VERDICTS)
 
     @property
     def server_logs(self) -> Path:
@@ -164,15 +168,28 @@ class RunFiles(msgspec.Struct, frozen=True):
 def record_files(given: Path) -> list[Path]:
     """Return a file of records, or those of a folder, in order of name.
 
+    What else lies in a folder by the names that Gym and we give is left out.
+
     Raises:
         ConfigError: a folder holds none.
     """
     if not given.is_dir():
         return [given]
-    found = sorted(p for p in given.glob("*.jsonl") if not p.name.endswith(_DERIVED))
+    found = sorted(path for path in given.glob("*.jsonl") if _may_be_records(path))
     if not found:
         raise ConfigError(f"{given} holds no file of rollouts (*.jsonl)")
     return found
+
+
+def _may_be_records(path: Path) -> bool:
+    name = path.name
+    is_other = name.startswith(".") or name == _VERDICTS or name.endswith(_NOT_RECORDS)
+    return not is_other and path.is_file()
+
+
+def plans_in(folder: Path) -> list[Path]:
+    """Return the plans of the outputs that lie in a folder."""
+    return sorted(folder.glob(f"*{_PLAN}"))
 
 
 def output_of(rollouts: Sequence[Path]) -> Path:
@@ -187,7 +204,12 @@ def output_of(rollouts: Sequence[Path]) -> Path:
             if not output.is_dir() and RunFiles(output).materialized_inputs.exists():
                 return output
     folder = rollouts[0].parent
-    plans = sorted(folder.glob(f"*{_DERIVED[0]}"))
+    plans = plans_in(folder)
     if len(plans) == 1:
-        return folder / f"{plans[0].name.removesuffix(_DERIVED[0])}.jsonl"
+        return output_planned_by(plans[0])
     return rollouts[0]
+
+
+def output_planned_by(plan: Path) -> Path:
+    """Return the output whose plan lies at a path."""
+    return plan.with_name(f"{plan.name.removesuffix(_PLAN)}.jsonl")

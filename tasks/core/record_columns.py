@@ -117,7 +117,7 @@ class RecordColumns(msgspec.Struct):
     """Task index: an array of ints, or a list where one is text."""
     rollout: Any = msgspec.field(default_factory=lambda: array("q"))
     """Rollout index, likewise."""
-    file: "array[int]" = msgspec.field(default_factory=lambda: array("H"))
+    file: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
     """Which of the files that were read."""
     line: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
     """1-based line in that file."""
@@ -171,7 +171,7 @@ class RecordColumns(msgspec.Struct):
             if replies:
                 self._extend_replies(gathered(replies, batch.at))
             self._extend_same(batch, gathered(lines, batch.at))
-            self.file.extend(array("H", (file,)) * len(batch.at))
+            self.file.extend(array("I", (file,)) * len(batch.at))
 
     def _extend_replies(self, replies: Sequence[Reply]) -> None:
         start = len(self)

@@ -5,7 +5,13 @@ from pathlib import Path
 import msgspec
 
 from tasks.adapters.jsonl import open_to_read, read_row
-from tasks.adapters.run_directory import RunFiles, output_of
+from tasks.adapters.run_directory import (
+    RunFiles,
+    output_of,
+    output_planned_by,
+    plans_in,
+    record_files,
+)
 from tasks.core import wire
 from tasks.core.counts import RunCounts
 from tasks.core.errors import ConfigError
@@ -18,12 +24,13 @@ from tasks.core.overview import (
     num_given_up,
     tenths,
 )
-from tasks.operations.profiling_run import counted
+from tasks.operations.profiling_run import counted, is_written
 from tasks.operations.run_reading import (
     ProfileRequest,
     Reading,
     Sources,
     read_run,
+    refuse_several_plans,
     without_cyclic_collection,
 )
 
@@ -80,20 +87,16 @@ def output_named(path: Path) -> RunFiles:
     """
     if not path.is_dir():
         return RunFiles(path)
-    plans = sorted(path.glob("*_materialized_inputs.jsonl"))
-    if len(plans) > 1:
-        named = ", ".join(plan.name for plan in plans)
-        raise ConfigError(
-            f"{path} holds several outputs; name one of their rollouts files. Their"
-            f" plans are {named}"
-        )
-    rollouts = sorted(path.glob("*.jsonl"))
-    if not rollouts:
+    refuse_several_plans(path)
+    if not any(path.glob("*.jsonl")):
         raise ConfigError(
             f"{path} is a folder without an output; name a file, such as"
             f" {path / 'rollouts.jsonl'}"
         )
-    return RunFiles(output_of(rollouts))
+    plans = plans_in(path)
+    return RunFiles(
+        output_planned_by(plans[0]) if plans else output_of(record_files(path))
+    )
 
 
 def overview(files: RunFiles, *, pass_threshold: float = 1.0) -> Overview:
@@ -145,7 +148,7 @@ def _overview(
         tenths=tenths([task.mean_reward for task in tasks]),
         most_solved=_named(sources, reading, most),
         least_solved=_named(sources, reading, least),
-        is_outdated=_is_outdated(files),
+        is_outdated=_is_outdated(files, reading),
     )
 
 
@@ -163,9 +166,11 @@ def _named(
         return found
 
 
-def _is_outdated(files: RunFiles) -> bool:
+def _is_outdated(files: RunFiles, reading: Reading) -> bool:
     profile, rollouts = files.reward_profiling, files.rollouts
     if not profile.exists() or not rollouts.exists():
+        return False
+    if is_written(files, reading):  # the time alone may be newer
         return False
     return rollouts.stat().st_mtime > profile.stat().st_mtime
 

@@ -8,25 +8,27 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
 from tasks.adapters.jsonl import (
     SEEK_BYTES,
+    line_at,
     open_to_read,
     read_row,
     replace_bytes,
     replace_rows,
 )
-from tasks.adapters.rollout_metrics import RunRows, write_rollout_metrics
+from tasks.adapters.rollout_metrics import RunRows, Stamps, write_rollout_metrics
 from tasks.adapters.run_directory import RunFiles
-from tasks.adapters.source_marks import stamps_of
+from tasks.adapters.source_marks import Glimpse, stamp, stamps_of
 from tasks.core import wire
 from tasks.core.completeness import Matching
 from tasks.core.counts import RunCounts
+from tasks.core.errors import RecordError
 from tasks.core.profiling import Profile, profile_matched
-from tasks.core.record_columns import RecordColumns
+from tasks.core.record_columns import NotFinite, RecordColumns
 from tasks.core.summary import run_counts, summarize
 from tasks.core.tabulating import unscored_reasons
 from tasks.operations.run_reading import (
@@ -34,6 +36,7 @@ from tasks.operations.run_reading import (
     ProfileRequest,
     Reading,
     Sources,
+    place_of,
     read_run,
     sources_of,
     without_cyclic_collection,
@@ -45,18 +48,44 @@ if TYPE_CHECKING:
     from tasks.core.options import ProfileOptions
 
 
-def write_profile(sources: Sources, reading: Reading) -> Profile:
-    """Write the three files; the profile's tasks are used up."""
+def write_profile(sources: Sources, reading: Reading) -> Stamps:
+    """Write the three files; return what they were when they had been written.
+
+    Raises:
+        RecordError: a value is nested too deep to be written.
+    """
     files = sources.files
     profile = profile_matched(reading.plan, reading.records, reading.matching)
-    replace_rows(files.reward_profiling, _task_lines(profile, sources.inputs))
-    replace_bytes(files.agent_metrics, orjson.dumps(profile.agents))
-    replace_bytes(files.repeat_level_metrics, orjson.dumps(profile.repeats))
-    return profile
+    try:
+        written = [
+            replace_rows(files.reward_profiling, _task_lines(profile, sources.inputs)),
+            replace_bytes(files.agent_metrics, orjson.dumps(profile.agents)),
+            replace_bytes(files.repeat_level_metrics, orjson.dumps(profile.repeats)),
+        ]
+    except orjson.JSONEncodeError:
+        _refuse_deep_reward(sources, reading.records)
+        raise
+    folder = files.rollout_metrics.parent
+    # Of what was written here: another profile of this output may have come since.
+    return [
+        stamp(folder, path, Glimpse.of(found))
+        for path, found in zip(profile_files_of(files), written, strict=True)
+    ]
 
 
-def write_columns(sources: Sources, reading: Reading) -> None:
-    """Write the run's columns, beside the files of the profile."""
+def _refuse_deep_reward(sources: Sources, records: RecordColumns) -> None:
+    for row, reward in records.raw_rewards.items():
+        try:
+            orjson.dumps(None if isinstance(reward, NotFinite) else reward)
+        except orjson.JSONEncodeError as error:
+            raise RecordError(
+                f"{place_of(sources, records, row)}: the reward is nested too deep to"
+                " be written again"
+            ) from error
+
+
+def write_columns(sources: Sources, reading: Reading, outputs: Stamps) -> None:
+    """Write the run's columns, beside the files of the profile, given their stamps."""
     path = sources.files.rollout_metrics
     rows = RunRows(
         reading.plan,
@@ -66,7 +95,6 @@ def write_columns(sources: Sources, reading: Reading) -> None:
         reading.copies,
     )
     marks = marks_of(path, sources.rollouts, reading.found)
-    outputs = stamps_of(path.parent, profile_files_of(sources.files))
     write_rollout_metrics(path, rows, marks, reading.stamps, outputs)
 
 
@@ -75,13 +103,13 @@ def profile_files_of(files: RunFiles) -> list[Path]:
     return [files.reward_profiling, files.agent_metrics, files.repeat_level_metrics]
 
 
-def _is_written(sources: Sources, reading: Reading) -> bool:
+def is_written(files: RunFiles, reading: Reading) -> bool:
     """Say whether all that would be written is there, from the same files."""
     stored = reading.found.stored
     if stored is None or stored.stamps != reading.stamps:
         return False
-    folder = sources.files.rollout_metrics.parent
-    return stored.outputs == stamps_of(folder, profile_files_of(sources.files))
+    folder = files.rollout_metrics.parent
+    return stored.outputs == stamps_of(folder, profile_files_of(files))
 
 
 def profile_run(sources: Sources, request: ProfileRequest) -> RunCounts:
@@ -93,9 +121,8 @@ def profile_run(sources: Sources, request: ProfileRequest) -> RunCounts:
     """
     with without_cyclic_collection():
         reading = read_run(sources, request)
-        if request.rebuild or not _is_written(sources, reading):
-            write_profile(sources, reading)
-            write_columns(sources, reading)
+        if request.rebuild or not is_written(sources.files, reading):
+            write_columns(sources, reading, write_profile(sources, reading))
         return counted(sources, reading, request.pass_threshold)
 
 
@@ -164,9 +191,20 @@ def _task_lines(profile: Profile, inputs: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of the reward profile, each with its representative row."""
     with open_to_read(inputs, buffering=SEEK_BYTES) as file:
         for task in profile.tasks:
-            sample = read_row(file, task.sample_place)
-            del sample[wire.TASK_INDEX], sample[wire.ROLLOUT_INDEX]
+            sample = _sample(file, inputs, task.sample_place)
             yield {**task.head, "sample": sample, **task.tail}
+
+
+def _sample(file: IO[bytes], inputs: Path, place: int) -> orjson.Fragment:
+    """Return the plan's row at a place as JSON, without its indices."""
+    sample = read_row(file, place)
+    del sample[wire.TASK_INDEX], sample[wire.ROLLOUT_INDEX]
+    try:
+        return orjson.Fragment(orjson.dumps(sample))
+    except orjson.JSONEncodeError as error:
+        raise RecordError(
+            f"{inputs}:{line_at(inputs, place)}: is nested too deep to be written again"
+        ) from error
 
 
 # For steps and commands that hand on models.

@@ -17,11 +17,16 @@ from tasks.adapters.jsonl import line_at
 from tasks.adapters.plan_scan import scan_plan
 from tasks.adapters.record_scan import ScanOptions
 from tasks.adapters.rollout_metrics import Copies, Stamps
-from tasks.adapters.run_directory import RunFiles, output_of, record_files
+from tasks.adapters.run_directory import (
+    RunFiles,
+    output_of,
+    plans_in,
+    record_files,
+)
 from tasks.adapters.source_marks import stamps_of
 from tasks.core.columns import columns_of
 from tasks.core.completeness import Matching, match
-from tasks.core.errors import DuplicateRolloutError
+from tasks.core.errors import ConfigError, DuplicateRolloutError
 from tasks.core.key_order import first_repeated, put_in_key_order
 from tasks.core.plan_columns import PlanColumns
 from tasks.core.record_columns import RecordColumns
@@ -95,8 +100,12 @@ def sources_given(
     """Return the sources that a command names; a folder stands for its files.
 
     Raises:
-        ConfigError: a path is none of a file of records, or no plan is there.
+        ConfigError: a path is none of a file of records, or no plan is there, or a
+            folder holds several outputs and no plan is named.
     """
+    for given in rollouts:
+        if inputs is None and given.is_dir():
+            refuse_several_plans(given)
     found = [path for given in rollouts for path in record_files(given)]
     paths = list(dict.fromkeys(found))
     for path in paths:
@@ -108,6 +117,21 @@ def sources_given(
     if not plan.exists():
         plan = whole.materialized_inputs
     return Sources(inputs or plan, tuple(paths), files)
+
+
+def refuse_several_plans(folder: Path) -> None:
+    """Refuse a folder in which several outputs lie: they are not one run.
+
+    Raises:
+        ConfigError: names their plans.
+    """
+    plans = plans_in(folder)
+    if len(plans) > 1:
+        named = ", ".join(plan.name for plan in plans)
+        raise ConfigError(
+            f"{folder} holds several outputs; name one of their rollouts files. Their"
+            f" plans are {named}"
+        )
 
 
 @contextmanager
@@ -130,8 +154,8 @@ def read_run(sources: Sources, request: ProfileRequest) -> Reading:
         RecordError: the files contradict each other.
     """
     options = ScanOptions(replies=request.replies, skip_torn=request.allow_partial)
-    plan = scan_plan(sources.inputs)
     stamps = stamps_of(sources.files.rollouts.parent, _other_files(sources))
+    plan = scan_plan(sources.inputs)
     found = find_records(
         sources.files.rollout_metrics,
         sources.rollouts,

@@ -306,7 +306,8 @@ def test_without_scripts_findings_numbers_and_tables_are_read(
 def test_fifty_thousand_tasks_open_and_are_searched_at_once(
     tab: Tab, large: Path
 ) -> None:
-    opened, found = [], []
+    opened: list[float] = []
+    found: list[float] = []
     for _ in range(8):  # the best of some, as other work may run beside
         if found and min(opened) < OPEN_MS and min(found) < FOUND_MS:
             break
