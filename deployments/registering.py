@@ -16,6 +16,7 @@ from prefect.blocks.webhook import Webhook
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.exceptions import ObjectAlreadyExists
+from prefect.types import SecretDict
 from prefect.utilities.urls import url_for
 from pydantic import SecretStr
 
@@ -89,7 +90,8 @@ def _deploy(folder: Path, prefect_file: Path) -> None:
 
 async def _keep(url: SecretStr) -> UUID:
     """Keep the webhook's address in a block: Prefect encrypts what is in one."""
-    block: Webhook = Webhook(url=url)
+    headers = SecretDict({"Content-Type": "application/json"})
+    block: Webhook = Webhook(url=url, headers=headers)
     kept = await block.save(_WEBHOOK, overwrite=True)
     return UUID(str(kept))
 

@@ -29,9 +29,14 @@ class Ended(NamedTuple):
     """Whether Prefect's server does not answer any more."""
 
 
+def is_server_temporary() -> bool:
+    """Say whether Prefect would start a server for this run alone."""
+    return not PREFECT_API_URL.value()
+
+
 async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     """Run the flow to its end; what the flow raised is raised again."""
-    if not PREFECT_API_URL.value():
+    if is_server_temporary():
         # It takes a second and more to import, and is for nothing with a server.
         with to_stay():
             from flows.temporary_server import (  # noqa: PLC0415

@@ -63,10 +63,16 @@ async def stopped_state() -> State[RunSummary] | None:
 
 async def is_being_cancelled() -> bool:
     """Ask Prefect whether a person cancelled the present run; not known is no."""
+    state = await state_in_prefect()
+    return state is not None and state.is_cancelling()
+
+
+async def state_in_prefect() -> State[object] | None:
+    """Ask Prefect for the present run's state; None where it is not known."""
     try:
         async with asyncio.timeout(_LIMIT_SECONDS), get_client() as client:
             run = await client.read_flow_run(flow_run.id)
     except (httpx.HTTPError, OSError, PrefectException) as error:
         get_run_logger().debug("Prefect's server does not say: %s", error)
-        return False
-    return run.state is not None and run.state.is_cancelling()
+        return None
+    return run.state

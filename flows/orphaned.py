@@ -1,8 +1,9 @@
-"""A run whose worker was killed: it goes on, and is cancelled as before.
+"""A run outlasts its worker, and heeds its page without one.
 
 A worker reads what its runs write to their standard error, and shows it. When nobody
 does, Prefect's console, which is Rich's, would end the process at its next line. And it
-is the worker that tells a run that a person cancelled it.
+is the worker that tells a run that a person cancelled it; one that lost sight of
+Prefect's server for a while does so no more, and a run from the command line has none.
 """
 
 import asyncio
@@ -16,8 +17,8 @@ from functools import partial
 from prefect.logging.handlers import PrefectConsoleHandler
 from rich.console import Console
 
-from flows.ending import is_being_cancelled
-from tasks.operations.stopping import exit_code_of_signal
+from flows.ending import state_in_prefect
+from tasks.operations.stopping import exit_code_of_signal, stop_before_signal
 
 _LOOK_SECONDS = 5.0
 
@@ -26,7 +27,7 @@ _LOOK_SECONDS = 5.0
 def outlasting_its_worker() -> Iterator[None]:
     """Have the present run outlast its worker while the block runs."""
     _keep_console_from_exiting()
-    heeding = asyncio.create_task(_heed_cancellation(os.getppid()))
+    heeding = asyncio.create_task(_heed_page(os.getppid()))
     try:
         yield
     finally:
@@ -46,14 +47,18 @@ def _fall_silent(console: Console) -> None:
     console.quiet = True
 
 
-async def _heed_cancellation(worker: int) -> None:
-    """Stop this process as its worker would, once there is none to do it.
+async def _heed_page(worker: int) -> None:
+    """Stop this process when a person cancelled or suspended its run.
 
-    A worker that lives is not forestalled: a second signal ends a run at once.
+    A worker that lives has time until the next look to do so itself.
     """
+    was_told = False
     while exit_code_of_signal() is None:
         await asyncio.sleep(_LOOK_SECONDS)
-        if os.getppid() == worker or not await is_being_cancelled():
-            continue
-        if exit_code_of_signal() is None:
-            os.kill(os.getpid(), signal.SIGTERM)
+        state = await state_in_prefect()
+        is_told = state is not None and (
+            state.is_cancelling() or state.is_cancelled() or state.is_paused()
+        )
+        if is_told and (was_told or os.getppid() != worker):
+            stop_before_signal(signal.SIGTERM)
+        was_told = is_told

@@ -124,7 +124,7 @@ def _number(text: str) -> float:
 
 def _width() -> int:
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdigit() and int(columns):
+    if columns.isdecimal() and int(columns):
         return int(columns)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or _WIDTH

@@ -12,6 +12,7 @@ from flows.ending import final_state, stopped_state
 from flows.model_flow import model_flow
 from flows.orphaned import outlasting_its_worker
 from flows.parameters import RewardProfilingParams
+from flows.plain_log import leave_out_tracebacks
 from flows.rounds import collect_rounds
 from flows.run_name import run_name, scheduled_start
 from flows.shards import check_spread
@@ -37,6 +38,7 @@ from tasks.start_servers import start_servers
 @model_flow(name="reward-profiling", flow_run_name=run_name)
 async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     """Profile the rewards of a task file on NeMo Gym environments."""
+    leave_out_tracebacks()
     tell_page()
     with untagged_steps(), stop_on_signals(), outlasting_its_worker():
         try:

@@ -25,5 +25,7 @@ def scheduled_start() -> datetime:
 def sentence(params: RewardProfilingParams) -> str:
     """Say what a run does."""
     repeats = params.plan.num_repeats or 1
-    how_often = f"{repeats} repeats" if isinstance(repeats, int) else "repeats by agent"
+    how_often = "repeats by agent"
+    if isinstance(repeats, int):
+        how_often = "1 repeat" if repeats == 1 else f"{repeats} repeats"
     return f"{how_often} of {params.input_path.stem} into {params.output}"

@@ -9,6 +9,7 @@ from prefect.states import Cancelled, Completed, Crashed, Failed
 
 from flows.ending import is_being_cancelled
 from flows.orphaned import outlasting_its_worker
+from flows.plain_log import leave_out_tracebacks
 from tasks.collect_shard import collect_shard
 from tasks.core.models import ReadyServers, ShardSummary
 from tasks.core.options import CollectOptions, Frozen
@@ -39,6 +40,7 @@ class ShardRun(Frozen):
 @flow(name="collect-shard")
 async def shard_run(params: ShardRun) -> State[ShardSummary]:
     """Collect one shard of a run that waits for it; that run starts this one."""
+    leave_out_tracebacks()
     with stop_on_signals(), outlasting_its_worker():
         try:
             summary = await collect_shard(

@@ -67,6 +67,11 @@ def _webhook_url(variable: str | None) -> SecretStr | None:
             f"--webhook-url-env: the environment has no {variable}; put the webhook's"
             " address there"
         )
+    if not os.environ[variable].startswith(("http://", "https://")):
+        raise ConfigError(
+            f"--webhook-url-env: what {variable} holds is no address that starts with"
+            " https:// or http://"
+        )
     return SecretStr(os.environ[variable])
 
 

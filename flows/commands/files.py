@@ -10,6 +10,7 @@ from flows.inspection import show_output
 from flows.terminal import complain, out, show_summary, warn
 from tasks.adapters.output_lock import output_lock
 from tasks.adapters.run_directory import RunFiles
+from tasks.core.errors import ConfigError
 from tasks.core.options import PlanOptions, ProfileOptions
 from tasks.core.outcome import too_bad
 from tasks.core.reporting import planned
@@ -126,9 +127,16 @@ def merge(output: Path, /) -> int:
         output: The rollouts file; its shards lie beside it.
     """
     files = RunFiles(output)
+    if not files.materialized_inputs.exists():
+        raise ConfigError(
+            f"{files.materialized_inputs} does not exist: without a plan nobody knows"
+            " what is missing; nothing was merged"
+        )
     with output_lock(files.lock):
         summary = merge_shards(files)
         planned, collected = count_collected(files)
+    if summary.set_aside:
+        warn(f"{summary.set_aside} damaged lines were set aside in *.damaged.jsonl")
     for shard in summary.missing_shards if collected < planned else ():
         warn(f"shard {shard} is missing")
     out.print(

@@ -23,6 +23,7 @@ from tasks.operations.watching import watcher
 
 DEMO_OUTPUT = Path("reward-profiling-demo/rollouts.jsonl")
 _DEMO_REPEATS = 8
+_STARTING = "starting Prefect's temporary server …"
 _PREFECT_DEFAULTS = {
     # The command line shows the run itself; Prefect's page has the full log.
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
@@ -91,6 +92,15 @@ def _unused(output: Path) -> Path:
     return folder / output.name
 
 
+def _has_no_settings() -> bool:
+    """Say whether Prefect can know no server: by the environment or by a file."""
+    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
+    here = map(Path, ("prefect.toml", "pyproject.toml", ".env"))
+    files = (home / "profiles.toml", *here)
+    names = {name.upper() for name in os.environ}
+    return "PREFECT_API_URL" not in names and not any(map(Path.exists, files))
+
+
 def _run_flow(params: RewardProfilingParams) -> int:
     for name, value in _PREFECT_DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -99,12 +109,15 @@ def _run_flow(params: RewardProfilingParams) -> int:
         hosts = [host for host in os.environ.get(name, "").split(",") if host]
         os.environ[name] = ",".join(dict.fromkeys([*hosts, "127.0.0.1", "localhost"]))
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
-    if "PREFECT_API_URL" not in os.environ:
-        err.print("starting Prefect's temporary server …", style="dim")
+    is_told = _has_no_settings()
+    if is_told:  # before the imports, which take a while
+        err.print(_STARTING, style="dim")
     # Read after the environment is set: Prefect takes its settings on import.
     with to_stay():
-        from flows.conducting import conduct  # noqa: PLC0415
+        from flows.conducting import conduct, is_server_temporary  # noqa: PLC0415
 
+    if not is_told and is_server_temporary():
+        err.print(_STARTING, style="dim")
     live = Live()
     token = watcher.set(live)
     try:

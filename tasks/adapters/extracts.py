@@ -14,11 +14,12 @@ import orjson
 
 from tasks.adapters.jsonl import read_lines
 from tasks.core import wire
+from tasks.core.errors import ConfigError
 from tasks.core.labels import task_label
 from tasks.core.records import RolloutKey
 
 _KEY_NAMES = {"task_index": wire.TASK_INDEX, "rollout_index": wire.ROLLOUT_INDEX}
-_FAULTS = (msgspec.DecodeError, UnicodeDecodeError)
+_FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _ABSENT = msgspec.Raw()
 
 
@@ -59,8 +60,10 @@ def read_answers(rollouts: Path, field: str) -> Iterator[tuple[RolloutKey, int]]
     Equal values have equal digests, however their members are ordered.
 
     Raises:
-        ConfigError: the file cannot be read.
+        ConfigError: the file cannot be read, or the field is a part of the key.
     """
+    if field in _KEY_NAMES.values():
+        raise ConfigError(f"{field} says which rollout it is, and not what it answers")
     kind = msgspec.defstruct(
         "_Answer",
         [
@@ -75,10 +78,11 @@ def read_answers(rollouts: Path, field: str) -> Iterator[tuple[RolloutKey, int]]
         try:
             row: Any = decode(line.text)
             value = None if row.value is _ABSENT else orjson.loads(bytes(row.value))
-        except (*_FAULTS, orjson.JSONDecodeError):
+            digest = None if value is None else _digest(value)
+        except (*_FAULTS, orjson.JSONDecodeError, orjson.JSONEncodeError):
             continue
-        if value is not None:
-            yield (row.task_index, row.rollout_index), _digest(value)
+        if digest is not None:
+            yield (row.task_index, row.rollout_index), digest
 
 
 def _digest(value: object) -> int:

@@ -61,7 +61,7 @@ def _count(
         row = _DECODE(text)
         key, name = (row.task_index, row.rollout_index), row.failure_class or ""
         is_terminal = bool(row.failure_terminal)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
             with located(path, line):
                 parsed = parse_object(text.rstrip(b"\r"))

@@ -17,7 +17,7 @@ import orjson
 from tasks.adapters.jsonl import (
     Line,
     located,
-    parse_object,
+    parse_record,
     read_lines,
     replace_file,
 )
@@ -63,11 +63,14 @@ def read_journal(path: Path, take: Take, damaged: Path | None = None) -> int:
             entry = _DECODE(line.text)
             if not line.text.isascii():
                 line.text.decode()  # msgspec passes over what it skips
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            _refuse_foreign(path, line)
-            bad.append((line.number, line.text))
-            continue
-        take((entry.task_index, entry.rollout_index), bool(entry.failure_terminal))
+            key, is_terminal = _key_of(entry), bool(entry.failure_terminal)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            odd = _odd_record(path, line)
+            if odd is None:
+                bad.append((line.number, line.text))
+                continue
+            key, is_terminal = odd
+        take(key, is_terminal)
     if damaged is None:
         return 0
     if bad:
@@ -76,18 +79,23 @@ def read_journal(path: Path, take: Take, damaged: Path | None = None) -> int:
     return len(bad)
 
 
-def _refuse_foreign(path: Path, line: Line) -> None:
-    """Refuse a whole JSON object without a usable key: it is not damaged, but foreign.
+def _key_of(entry: _Entry) -> RolloutKey:
+    return entry.task_index, entry.rollout_index
+
+
+def _odd_record(path: Path, line: Line) -> tuple[RolloutKey, bool] | None:
+    """Read a line that some writer of JSON may have written; None where it is damaged.
 
     Raises:
-        RecordError: names file and line.
+        RecordError: it is whole, but has no usable key: not damaged, but foreign. Names
+            file and line.
     """
     try:
-        row = parse_object(line.text)
+        row = parse_record(line.text)
     except RecordError:
-        return
+        return None
     with located(path, line.number):
-        rollout_key(row)
+        return rollout_key(row), bool(row.get(wire.FAILURE_TERMINAL))
 
 
 def _set_aside(path: Path, damaged: Path, bad: list[tuple[int, bytes]]) -> None:

@@ -119,7 +119,7 @@ def with_attempt(planned: PlannedRollout, attempt: int) -> PlannedRollout:
 def _planned(path: Path, line: Line) -> PlannedRollout:
     try:
         head = _DECODE(line.text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         _explain(path, line, error)
     with located(path, line.number):
         taskset = _taskset(head)

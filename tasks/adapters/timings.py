@@ -47,7 +47,7 @@ def seconds_by_task(path: Path) -> dict[object, float]:
         for line in read_lines(path):
             try:
                 timing = _DECODE(line.text)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
             known = longest.get(timing.task_index, 0.0)
             longest[timing.task_index] = max(timing.seconds, known)

@@ -18,6 +18,10 @@ _VARYING = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f-]{2,}\b|\d+")
 """Numbers and identifiers, which differ between errors that are otherwise alike."""
 
 
+PATTERN = r"^(\d+|\d*\.\d+|\d+(\.\d*)?%)$"
+"""How a bound is written; forms refuse anything else."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailureBudget:
     """How many failures a run may have: a count, a share of what finished, or any."""

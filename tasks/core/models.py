@@ -273,6 +273,9 @@ class MergeSummary(Computed):
     copies: int
     """Records of a rollout that was there already; the first one was kept."""
 
+    set_aside: int = 0
+    """Lines that are no records, moved to the parts' damaged files."""
+
     missing_shards: tuple[str, ...] = ()
     """Shards, as "I/N", whose siblings are there and they are not."""
 

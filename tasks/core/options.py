@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from tasks.core.budgets import FailureBudget
+from tasks.core.budgets import PATTERN, FailureBudget
 from tasks.core.durations import seconds_from
 from tasks.core.secret_values import has_secret, is_secret_override
 
@@ -176,7 +176,7 @@ class CollectOptions(Frozen):
     retry_given_up: bool = False
     """Try once more what was given up."""
 
-    max_failures: str | None = None
+    max_failures: Annotated[str, Field(pattern=PATTERN)] | None = None
     """Stop when more rollouts than this fail in this run: a count, such as "10", or a
     share of those finished, such as "10%", judged from ten on. Default: no bound."""
 
@@ -335,7 +335,8 @@ class ServerOptions(Frozen):
     gym_command."""
 
     start_timeout: Seconds = 600.0
-    """How long until every server must be ready, such as 600 or "10m"."""
+    """How long until every server must be ready, in seconds; on the command line also
+    "10m"."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -51,7 +51,7 @@ class SpreadOptions(Frozen):
 
     shard_silence: Annotated[Seconds, Field(ge=5)] = 60.0
     """How long a shard that is collected elsewhere may give no sign of life; then it
-    counts as dead. Or text, such as "2m"."""
+    counts as dead; in seconds, on the command line also "2m"."""
 
     worker_patience: Seconds = 600.0
     """How long a shard may wait for a worker while none of its siblings runs; then it

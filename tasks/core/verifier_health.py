@@ -65,7 +65,11 @@ def findings(
 
 def _of_agent(agent: AgentRun) -> Iterator[Finding]:
     """Yield what the checks find of one agent, in their order."""
-    if not agent.section.coverage.scored:
+    coverage = agent.section.coverage
+    if coverage.missing == coverage.planned:  # not tried yet: no word of its verifier
+        yield from filter(None, [coverage_checks.low_coverage(agent)])
+        return
+    if not coverage.scored:
         yield coverage_checks.nothing_scored(agent)
         return
     found = {check: check(agent) for check in _CHECKS}

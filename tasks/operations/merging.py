@@ -13,7 +13,6 @@ from typing import IO
 from tasks.adapters.journal import read_journal
 from tasks.adapters.jsonl import (
     located,
-    parse_object,
     parse_record,
     read_lines,
     replace_file,
@@ -41,9 +40,11 @@ def merge_shards(files: RunFiles) -> MergeSummary:
         return MergeSummary(
             path=str(files.rollouts), num_shards=0, merged=0, copies=0, busy_shards=busy
         )
-    for part in [files, *shards]:
-        read_journal(part.rollouts, _ignore, part.damaged)
-        read_journal(part.failures, _ignore, part.damaged)
+    set_aside = sum(
+        read_journal(path, _ignore, part.damaged)
+        for part in [files, *shards]
+        for path in (part.rollouts, part.failures)
+    )
     merged, copies = _merge(
         files.rollouts, [shard.rollouts for shard in shards], _rollout
     )
@@ -59,6 +60,7 @@ def merge_shards(files: RunFiles) -> MergeSummary:
         num_shards=len(shards),
         merged=merged,
         copies=copies,
+        set_aside=set_aside,
         missing_shards=tuple(_missing(found)),
         busy_shards=busy,
     )
@@ -73,7 +75,7 @@ def _rollout(line: bytes) -> Hashable:
 
 
 def _attempt(line: bytes) -> Hashable:
-    failure = parse_object(line)
+    failure = parse_record(line)
     return (*rollout_key(failure), failure.get(wire.ATTEMPT_INDEX))
 
 

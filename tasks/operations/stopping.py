@@ -16,6 +16,7 @@ from dataclasses import dataclass
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _EXIT_BASE = 128
 _received: list[int] = []
+_announced: list[int] = []
 _hearing: list[Callable[[], None]] = []
 
 
@@ -85,7 +86,20 @@ def stop_on_signals() -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
+def stop_before_signal(number: signal.Signals) -> None:
+    """Stop as by a signal that somebody is about to send.
+
+    When it comes, it is no second one.
+    """
+    if not _received:
+        _announced.append(number)
+        os.kill(os.getpid(), number)
+
+
 def _stop(number: int, task: asyncio.Task[object]) -> None:
+    if _received and _announced:
+        _announced.clear()
+        return
     if _received:
         os._exit(_EXIT_BASE + number)
     _received.append(number)

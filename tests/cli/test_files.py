@@ -349,6 +349,39 @@ def test_inspect_shows_files_completion_and_tasks_in_eighty_columns(
     ]
 
 
+def test_a_profile_is_not_outdated_by_a_time_alone(command: Run, half: Path) -> None:
+    assert command("profile", "--rollouts", half, "--allow-partial").returncode == 3
+    later = half.stat().st_mtime_ns + 10**9
+    os.utime(half, ns=(later, later))
+    assert command("profile", "--rollouts", half, "--allow-partial").returncode == 3
+
+    assert "older than the records" not in command("inspect", half).stdout
+
+    with half.open("ab") as file:
+        file.write(half.read_bytes().replace(b'index":0', b'index":1').splitlines()[-1])
+    os.utime(half, ns=(later, later))
+    assert "older than the records" in command("inspect", half).stdout
+
+
+@pytest.mark.parametrize("columns", ["²", "many", "0", "-3"])
+def test_an_odd_width_is_no_fault(command: Run, half: Path, columns: str) -> None:
+    done = command("profile", "--rollouts", half, "--allow-partial", COLUMNS=columns)
+
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_merge_without_a_plan_touches_nothing(command: Run, tmp_path: Path) -> None:
+    shard = tmp_path / "r-shard-0-of-1.jsonl"
+    shard.write_bytes(b'{"_ng_task_index":0,"_ng_rollout_index":0}\n')
+
+    done = command("merge", tmp_path / "r.jsonl")
+    mistyped = command("merge", tmp_path / "rums" / "r.jsonl")
+
+    assert (done.returncode, mistyped.returncode) == (2, 2)
+    assert "nothing was merged" in done.stderr.replace("\n", " ")
+    assert list(tmp_path.iterdir()) == [shard]
+
+
 def test_inspect_reads_what_gym_wrote_and_tells_machines(
     command: Run, tmp_path: Path
 ) -> None:

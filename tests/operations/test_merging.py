@@ -138,6 +138,29 @@ def test_a_torn_line_is_set_aside_and_the_rest_is_merged(files: RunFiles) -> Non
     assert files.rollouts.read_bytes().endswith(b"}\n")
 
 
+def test_a_record_that_is_no_strict_json_is_kept_in_its_bytes(files: RunFiles) -> None:
+    odd = b'{"reward":NaN,"said":"\\ud800","_ng_task_index":4,"_ng_rollout_index":0}\n'
+    with files.shard(1, 2).rollouts.open("ab") as file:
+        file.write(odd)
+
+    summary = merge_shards(files)
+
+    assert (summary.merged, summary.set_aside) == (3, 0)
+    assert files.rollouts.read_bytes().endswith(odd)
+
+
+def test_a_record_that_nobody_can_read_is_set_aside_and_counted(
+    files: RunFiles,
+) -> None:
+    part = files.shard(1, 2)
+    deep = b"[" * 2000 + b"]" * 2000
+    with part.rollouts.open("ab") as file:
+        file.write(b'{"x":%b,"_ng_task_index":4,"_ng_rollout_index":0}\n' % deep)
+
+    assert merge_shards(files).set_aside == 1
+    assert deep in part.damaged.read_bytes()
+
+
 def test_a_line_without_key_is_named(files: RunFiles) -> None:
     write(files.shard(0, 2).rollouts, [{"reward": 1}])
 

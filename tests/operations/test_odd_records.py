@@ -1,11 +1,13 @@
 """Odd data, as users have it: profiled or refused in words, never a traceback."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from tasks.adapters.extracts import read_answers
 from tasks.adapters.run_directory import RunFiles
 from tasks.core.counts import RunCounts
 from tasks.core.errors import ConfigError, RecordError
@@ -339,6 +341,82 @@ def test_a_folder_of_shards_is_profiled_as_one(tmp_path: Path) -> None:
     assert sources.files == files
     assert (counts.collected, counts.mean_reward) == (2, 0.5)
     assert files.reward_profiling.exists()
+
+
+def test_what_else_lies_in_a_folder_is_no_record(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / "rollouts.jsonl")
+    files.materialized_inputs.write_bytes(plan_line(0, 0))
+    files.rollouts.write_bytes(b'{"reward":1,' + KEY + b"0}\n")
+    files.rollout_verdicts.write_bytes(b'{"verdict":"healthy",' + KEY + b"0}\n")
+    for name in ("._rollouts.jsonl", "rollouts_kept.jsonl", "rollouts_rejected.jsonl"):
+        (tmp_path / name).write_bytes(b"no JSON\n")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+
+    sources = sources_given([tmp_path], inputs=None, output=None)
+
+    assert sources.rollouts == (files.rollouts,)
+    assert profile_run(sources, ProfileRequest()).mean_reward == 1
+
+
+def test_a_folder_of_two_runs_is_not_profiled_as_one(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        files = RunFiles(tmp_path / f"{name}.jsonl")
+        files.materialized_inputs.write_bytes(plan_line(0, 0))
+        files.rollouts.write_bytes(b'{"reward":1,' + KEY + b"0}\n")
+
+    with pytest.raises(ConfigError, match="holds several outputs; name one of"):
+        sources_given([tmp_path], inputs=None, output=None)
+
+
+def nested(levels: int) -> bytes:
+    return b"[" * levels + b"]" * levels
+
+
+def test_what_is_nested_too_deep_to_be_written_is_named_with_its_line(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(RecordError, match=r"r\.jsonl:1: the reward is nested too deep"):
+        profiled(tmp_path, b'{"reward":%b,' % nested(300))
+
+    files = RunFiles(tmp_path / "r.jsonl")
+    deep = b'{"x":%b,"_ng_task_index":1,"_ng_rollout_index":0}\n' % nested(300)
+    files.materialized_inputs.write_bytes(plan_line(0, 0) + deep)
+    files.rollouts.write_bytes(
+        b'{"reward":1,' + KEY + b'0}\n{"_ng_task_index":1,"_ng_rollout_index":0}\n'
+    )
+    with pytest.raises(RecordError, match=r"inputs\.jsonl:2: is nested too deep"):
+        profile_run(sources_of(files), ProfileRequest())
+
+
+def test_a_number_of_the_plan_beyond_any_float_is_named_with_its_line(
+    tmp_path: Path,
+) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    wide = b'{"x":1e999,"_ng_task_index":0,"_ng_rollout_index":0}\n'
+    files.materialized_inputs.write_bytes(wide)
+    files.rollouts.write_bytes(b'{"reward":1,' + KEY + b"0}\n")
+
+    with pytest.raises(RecordError, match=r"inputs\.jsonl:1: is not JSON"):
+        profile_run(sources_of(files), ProfileRequest())
+
+
+def test_a_failure_that_cannot_be_read_is_named_with_its_line(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    files.failures.write_bytes(b'{"x":%b,' % nested(2000) + KEY + b"0}\n")
+
+    with pytest.raises(RecordError, match=r"r_failures\.jsonl:1: is not JSON"):
+        profiled(tmp_path, b'{"reward":1,')
+
+
+def test_an_answer_nested_too_deep_is_none_and_a_key_is_no_answer(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b'{"said":%b,' % nested(300) + KEY + b"0}\n")
+
+    assert list(read_answers(path, "said")) == []
+    with pytest.raises(ConfigError, match="_ng_task_index says which rollout it is"):
+        list(read_answers(path, "_ng_task_index"))
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:

@@ -9,15 +9,16 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from tasks.adapters.record_scan import ScanEnd
 from tasks.adapters.rollout_metrics import read_rollout_metrics
 from tasks.adapters.run_directory import RunFiles
-from tasks.adapters.source_marks import changed_since
+from tasks.adapters.source_marks import changed_since, glimpse, mark_of
 from tasks.core.counts import RunCounts
 from tasks.core.errors import RecordError
 from tasks.core.rollout_table import RolloutTable
-from tasks.operations.profiling_run import profile_run
+from tasks.operations.profiling_run import profile_run, write_columns, write_profile
 from tasks.operations.rollout_columns import read_rollout_table
-from tasks.operations.run_reading import ProfileRequest, sources_of
+from tasks.operations.run_reading import ProfileRequest, read_run, sources_of
 
 ANSWER = {"type": "message", "content": [{"type": "output_text", "text": "Paris"}]}
 
@@ -101,6 +102,23 @@ def test_a_metric_named_like_a_column_of_ours_keeps_its_numbers(
     assert written(files) == first
 
 
+def test_parts_of_a_reward_and_a_metric_of_that_name_are_told_apart(
+    files: RunFiles,
+) -> None:
+    odd = {"reward_components": {"b": 0.25}, "reward_components/b": 8}
+    files.rollouts.write_bytes(record(0, 0, 1.0, **odd))
+    profile(files, replies=True)
+    with files.rollouts.open("ab") as file:
+        file.write(record(0, 1, 1.0, **odd))
+
+    profile(files)
+
+    assert b'"mean/reward_components/b":8.0' in written(files)[1]
+    assert written(files) == rebuilt(files)
+    names = pq.read_table(files.rollout_metrics).column_names
+    assert len(names) == len(set(names))
+
+
 def damaged(content: bytes) -> bytes:
     return content[:200] + b"!" + content[201:]
 
@@ -132,7 +150,7 @@ def test_columns_of_another_version_are_made_anew(
     files: RunFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = rebuilt(files)
-    monkeypatch.setattr("tasks.adapters.rollout_metrics.VERSION", 2)
+    monkeypatch.setattr("tasks.adapters.rollout_metrics.VERSION", 9)
 
     counts = profile(files)
 
@@ -162,6 +180,91 @@ def test_records_that_changed_are_read_again(
 
     assert written(files) == rebuilt(files)
     assert any("made anew" in text and said in text for text in counts.warnings)
+
+
+def changed_in_secret(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change a file, and give it the time back that it had."""
+    before = path.stat()
+    with path.open("r+b") as file:
+        content = change(file.read())
+        file.seek(0)
+        file.write(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_a_long_file_of_the_same_length_and_time_is_read_again(files: RunFiles) -> None:
+    with files.rollouts.open("ab") as file:
+        file.write(b" " * 20_000_000 + b"\n")
+    profile(files)
+
+    changed_in_secret(files.rollouts, lambda old: old.replace(b"0.25", b"0.75"))
+    counts = profile(files)
+
+    assert b'"reward":0.75' in written(files)[0]
+    assert any("made anew" in text for text in counts.warnings)
+
+
+def test_a_plan_of_the_same_length_and_time_is_profiled_again(files: RunFiles) -> None:
+    profile(files)
+
+    changed_in_secret(
+        files.materialized_inputs, lambda old: old.replace(b'"a"', b'"b"')
+    )
+    profile(files)
+
+    assert b'{"name":"b"}' in written(files)[1]
+
+
+def test_what_changed_while_it_was_read_is_read_again(files: RunFiles) -> None:
+    seen = glimpse(files.rollouts)
+    size = files.rollouts.stat().st_size
+    changed_in_secret(files.rollouts, lambda old: old.replace(b"0.25", b"0.75"))
+
+    end = ScanEnd(size, 4, is_torn=False)
+    mark = mark_of(files.rollouts, files.rollouts.parent, seen, end)
+
+    said = changed_since(files.rollouts, mark)
+    assert said == "was changed, and not only at its end"
+
+
+def test_a_profile_that_another_one_wrote_over_is_not_taken_for_its_own(
+    files: RunFiles,
+) -> None:
+    sources = sources_of(files)
+    reading = read_run(sources, ProfileRequest(allow_partial=True))
+    stamps = write_profile(sources, reading)
+    expected = written(files)
+    files.reward_profiling.write_bytes(b"of another process\n")
+
+    write_columns(sources, reading, stamps)
+    profile(files)
+
+    assert written(files) == expected
+
+
+def test_a_last_line_that_goes_on_is_read_as_any_other(files: RunFiles) -> None:
+    files.rollouts.write_bytes(record(0, 0).rstrip())
+    profile(files)
+    with files.rollouts.open("ab") as file:
+        file.write(record(0, 1))
+
+    with pytest.raises(RecordError, match=r"r\.jsonl:1: is not JSON"):
+        profile(files)
+
+
+def test_lines_are_counted_alike_whatever_ends_the_last_one_later(
+    files: RunFiles,
+) -> None:
+    files.rollouts.write_bytes(record(0, 0).rstrip())
+    profile(files)
+    with files.rollouts.open("ab") as file:
+        file.write(b"\r\n" + record(0, 1, None))
+
+    told = profile(files).warnings
+
+    assert [text for text in told if "null" in text] == [
+        f"reward null: 1 not scored: {files.rollouts}:2"
+    ]
 
 
 def test_of_a_long_file_only_what_was_added_is_read(files: RunFiles) -> None:
