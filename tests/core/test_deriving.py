@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tasks.core.deriving import derive_insights
 from tasks.core.insights import Insights, TaskInsight
 from tasks.core.options import ProfileOptions
+from tasks.core.outcome import SUSPECT
 from tasks.core.rollout_table import UNKNOWN, YES, RolloutStatus
 from tests.core.tables import Rollout, table_of
 
@@ -303,6 +304,15 @@ def test_a_run_without_a_reward_says_so_and_nothing_else() -> None:
     assert found.run.reward.macro_mean is None
     assert found.run.passing.curve == ()
     assert [f.name for f in found.findings] == ["nothing_scored"]
+
+
+def test_an_agent_that_was_not_asked_yet_says_nothing_of_its_verifier() -> None:
+    found = insights([MISSING] * 4, [MISSING] * 4)
+
+    (finding,) = found.findings
+    assert (finding.name, finding.severity) == ("low_coverage", "critical")
+    assert finding.name not in SUSPECT
+    assert "0 of 8 planned rollouts (0 %) have a reward: 8 missing" in finding.sentence
 
 
 def test_an_empty_plan_is_no_fault() -> None:

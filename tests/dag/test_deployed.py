@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,7 @@ def test_the_nightly_run_is_scheduled(deployed: Deployed) -> None:
         ({"plan": {"limit": 0}}, "params.plan.limit"),
         ({"collect": {"concurrency": 0}}, "params.collect.concurrency"),
         ({"collect": {"dispatch": "best"}}, "params.collect.dispatch"),
+        ({"collect": {"max_failures": "lots"}}, "params.collect.max_failures"),
         ({"profile": {"signal_tolerance": -1}}, "params.profile.signal_tolerance"),
         ({"output": "runs/{day}/r.jsonl"}, "params.output"),
         ({"servers": {}}, "give exactly one of head_url"),
@@ -180,6 +182,55 @@ def test_a_cancelled_run_frees_its_servers_and_keeps_what_it_has(
     of_run = {"artifacts": {"flow_run_id": {"any_": [run]}}}
     shown = deployed.post("artifacts/filter", of_run).json()
     assert "reward-profiling-report" in {artifact["key"] for artifact in shown}
+
+
+def test_a_suspended_run_stops_and_when_resumed_does_the_rest(
+    deployed: Deployed, workers: Workers, slow_servers: httpx.Client
+) -> None:
+    worker = workers.one()
+    output = deployed.folder / "suspended/r.jsonl"
+    run = deployed.run(
+        "on-demand", **on(slow_servers), plan={"num_repeats": 8},
+        output="suspended/r.jsonl", collect={"concurrency": 4},
+    )  # fmt: skip
+    collected(output, 8)
+    (process,) = children_of(worker.pid)
+    last = datetime.now(UTC) + timedelta(hours=1)
+    paused = {"pause_reschedule": True, "pause_timeout": last.isoformat()}
+    state = {"type": "PAUSED", "name": "Suspended", "state_details": paused}
+
+    deployed.post(f"flow_runs/{run}/set_state", {"state": state}).raise_for_status()
+    until(lambda: not is_alive(process), "its process is gone", seconds=40)
+    kept = keys(output)
+    stayed = deployed.state(run)["name"]
+    turn(slow_servers, latency_ms=0)
+    deployed.post(f"flow_runs/{run}/resume", {}).raise_for_status()
+    ended = deployed.until(run, "Completed", "Failed", "Partial", "Crashed")
+
+    assert 8 <= kept.total() < 192
+    assert stayed == "Suspended"
+    assert ended["message"].startswith("192 of 192 rollouts collected")
+    assert keys(output) == asked(slow_servers)
+
+
+def test_what_a_person_has_to_mend_is_told_without_a_traceback(
+    deployed: Deployed, workers: Workers
+) -> None:
+    workers.one()
+
+    run = deployed.run(
+        "on-demand", servers=DEMO, input="not-there.jsonl", output="mend/r.jsonl"
+    )
+    state = deployed.until(run, "Failed", "Completed", "Crashed")
+
+    assert "not-there.jsonl does not exist" in state["message"]
+    wanted = {"logs": {"flow_run_id": {"any_": [run]}}}
+
+    def said() -> str:
+        return json.dumps(deployed.post("logs/filter", wanted).json())
+
+    until(lambda: "not-there.jsonl does not exist" in said(), "it is in the log")
+    assert "Traceback" not in said()
 
 
 @pytest.fixture

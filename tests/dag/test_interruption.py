@@ -124,6 +124,28 @@ def test_a_signal_stops_the_environment_and_keeps_the_records(
     assert len(keys(tmp_path / "r.jsonl")) >= 20
 
 
+def test_a_run_without_a_worker_is_cancelled_from_its_page(
+    start: Start, api_url: str, found: Found, tmp_path: Path
+) -> None:
+    line = ["demo", "--output", "cancelled.jsonl", "--num-repeats", "100"]
+    child = start(*line, PREFECT_API_URL=api_url)
+    collected(tmp_path / "cancelled.jsonl", 20)
+    named = {"flow_runs": {"name": {"like_": "into cancelled.jsonl"}}}
+    (run,) = found("flow_runs", named)
+
+    state = {"state": {"type": "CANCELLING"}}
+    url = f"{api_url}/flow_runs/{run['id']}/set_state"
+    httpx.post(url, json=state, trust_env=False).raise_for_status()
+    said, _ = child.communicate(timeout=40)
+
+    assert child.returncode == 143, said
+    kept = keys(tmp_path / "cancelled.jsonl").total()
+    (ended,) = found("flow_runs", named)
+    assert ended["state_name"] == "Cancelled"
+    message = ended["state"]["message"]  # type: ignore[index]
+    assert message.startswith(f"{kept} of 2400 rollouts collected")
+
+
 def test_after_a_kill_the_environment_is_gone_and_the_same_command_does_the_rest(
     command: Run, start: Start, api_url: str, tmp_path: Path
 ) -> None:
