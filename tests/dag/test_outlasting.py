@@ -142,7 +142,10 @@ def test_a_run_outlasts_a_restart_of_prefects_server_and_its_page_catches_up(
     output = deployed.folder / "unheard/r.jsonl"
     worker = workers.one()
     run = start(deployed, output, head_url=str(servers.base_url))
+    cut = deployed.folder / "unheard-cut/r.jsonl"
+    unwanted = start(deployed, cut, repeats=200, demo=True)
     until(lambda: len(lines(output)) >= IN_FLIGHT, "the first rollouts")
+    until(lambda: len(lines(cut)) >= IN_FLIGHT, "the first of the other run")
 
     server.kill()
     before = len(lines(output))
@@ -152,11 +155,16 @@ def test_a_run_outlasts_a_restart_of_prefects_server_and_its_page_catches_up(
     back = datetime.now(UTC)
     beat = "prefect.flow-run.heartbeat"
     until(lambda: events(deployed, run, beat, back) > 0, "a heartbeat", seconds=45)
+    # Its worker may have lost sight of what is cancelled while the server was away.
+    deployed.post(f"flow_runs/{unwanted}/set_state", {"state": {"type": "CANCELLING"}})
+    cancelled = deployed.until(unwanted, "Cancelled", "Crashed", seconds=25)
     turn(servers, latency_ms=0)
     state = deployed.until(run, "Completed", "Failed", "Partial", "Crashed")
 
     said = f"{PLANNED} of {PLANNED} rollouts collected"
     assert during > before
+    assert cancelled["name"] == "Cancelled"
+    assert set(keys(cut).values()) == {1}
     assert state["message"].startswith(said)
     assert deployed.states(run).count("Running") == 1
     assert keys(output) == planned(output) == asked(servers)
