@@ -92,7 +92,7 @@ class Led:
             tell_warning(
                 f"only this machine reaches the servers at {self.servers.head_url};"
                 " shards on others will fail. For those, start the servers where every"
-                " machine reaches them, and give --head-url"
+                " machine reaches them, and name them by that address (--head-url)"
             )
         helpers = [asyncio.create_task(self._tell_for_ever())]
         if self.options.time_budget is not None:

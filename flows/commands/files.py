@@ -116,8 +116,9 @@ def inspect(
         pass_threshold: A rollout passes when its reward is at least this.
         json: Print one JSON object, for machines.
     """
+    options = ProfileOptions(pass_threshold=pass_threshold)  # which refuses "nan"
     files = output_named(output)
-    return show_output(files, pass_threshold=pass_threshold, as_json=json)
+    return show_output(files, pass_threshold=options.pass_threshold, as_json=json)
 
 
 def merge(output: Path, /) -> int:

@@ -70,7 +70,8 @@ def _count(
             if block.is_open:
                 return
             raise
-        name = str(parsed.get(wire.FAILURE_CLASS))
+        said = parsed.get(wire.FAILURE_CLASS)
+        name = "" if said is None else str(said)
         is_terminal = bool(parsed.get(wire.FAILURE_TERMINAL))
     failure = Failures(1, name, is_terminal)
     found[key] = found[key].joined(failure) if key in found else failure

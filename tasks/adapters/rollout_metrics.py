@@ -395,8 +395,7 @@ def read_rollout_metrics(path: Path) -> StoredRecords:
     """Read the records of an earlier profile.
 
     Raises:
-        UnusableError: they are damaged, foreign, or of another version.
-        OSError: the file cannot be read.
+        UnusableError: they are damaged, foreign, of another version, or cannot be read.
     """
     try:
         table = read_parquet(path)
@@ -407,6 +406,8 @@ def read_rollout_metrics(path: Path) -> StoredRecords:
         records = _records(table, head)
     except (ParquetError, msgspec.MsgspecError, LookupError, ValueError) as error:
         raise UnusableError(f"is damaged or foreign ({error})") from error
+    except OSError as error:
+        raise UnusableError(f"cannot be read ({error.strerror})") from error
     return StoredRecords(
         records,
         head.sources,

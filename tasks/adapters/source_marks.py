@@ -102,11 +102,13 @@ def mark_of(path: Path, folder: Path, seen: Glimpse, end: ScanEnd) -> SourceMark
 
 
 def name_from(folder: Path, path: Path) -> str:
-    """Return a path as seen from a folder, so that both can be moved together.
+    """Return a path as seen from a folder, so that both can be moved together."""
+    return spelled(os.path.relpath(path, folder))
 
-    A name that is not UTF-8 is spelled so that it can be stored.
-    """
-    return os.fsencode(os.path.relpath(path, folder)).decode(errors="backslashreplace")
+
+def spelled(path: Path | str) -> str:
+    """Return a path as text; what is not UTF-8 in it is spelled out."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def changed_since(path: Path, mark: SourceMark) -> str | None:

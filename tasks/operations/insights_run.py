@@ -8,6 +8,7 @@ from tasks.adapters.extracts import read_answers, read_labels, read_timings
 from tasks.adapters.insights_file import replace_insights
 from tasks.adapters.own_version import made_by
 from tasks.adapters.run_directory import RunFiles
+from tasks.adapters.source_marks import spelled
 from tasks.core.completion_curve import completion_curve
 from tasks.core.deriving import Derivation
 from tasks.core.insights import Insights, TaskInsight
@@ -44,7 +45,7 @@ def write_insights(
     head = derivation.head.model_copy(
         update={
             "made_by": made_by(),
-            "output": files.rollouts.name,
+            "output": spelled(files.rollouts.name),
             "model": known_model(files),
             "completion": completion_curve(read_timings(files.timings)),
         }

@@ -12,6 +12,7 @@ from tasks.adapters.run_directory import (
     plans_in,
     record_files,
 )
+from tasks.adapters.source_marks import spelled
 from tasks.core import wire
 from tasks.core.counts import RunCounts
 from tasks.core.errors import ConfigError
@@ -118,7 +119,7 @@ def overview(files: RunFiles, *, pass_threshold: float = 1.0) -> Overview:
         raise ConfigError(f"nothing was written for {files.rollouts} yet")
     listed = [_glance(path) for path in present]
     if not files.materialized_inputs.exists():
-        return Overview(str(files.rollouts), listed, None)
+        return Overview(spelled(files.rollouts), listed, None)
     parts = [files.rollouts, *(part.rollouts for part in files.shards())]
     existing = tuple(path for path in parts if path.exists())
     sources = Sources(files.materialized_inputs, existing, files)
@@ -140,9 +141,14 @@ def _overview(
     tasks = glances(table, pass_threshold)
     most, least = extremes(tasks, _SHOWN_TASKS)
     return Overview(
-        output=str(files.rollouts),
+        output=spelled(files.rollouts),
         files=listed,
-        counts=msgspec.structs.replace(counts, files=()),
+        counts=msgspec.structs.replace(
+            counts,
+            output=spelled(counts.output),
+            warnings=tuple(map(spelled, counts.warnings)),
+            files=(),
+        ),
         num_tasks=len(table.tasks),
         num_given_up=num_given_up(table, reading.failures),
         tenths=tenths([task.mean_reward for task in tasks]),
@@ -185,4 +191,4 @@ def _glance(path: Path) -> FileGlance:
                 count += chunk.count(b"\n")
                 last = chunk[-1:]
         size = path.stat().st_size
-    return FileGlance(path.name, count + (last != b"\n"), size)
+    return FileGlance(spelled(path.name), count + (last != b"\n"), size)

@@ -1,6 +1,7 @@
 """The commands on files: `materialize`, `profile` and `inspect`."""
 
 import hashlib
+import json
 import os
 import resource
 import signal
@@ -276,6 +277,33 @@ def test_neither_a_plain_terminal_nor_an_odd_name_stops_a_profile(
     assert (done.returncode, done.stderr) == (3, b"")
     assert b"mean reward: mean over the scored tasks ? its standard" in done.stdout
     assert half.with_name(os.fsdecode(b"a\xff_rollout_metrics.parquet")).exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["inspect", "--json"], ["profile", "--allow-partial", "--insights", "--rollouts"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_is_written_of_an_odd_name_is_spelled_out(
+    half: Path, command: Run, arguments: list[str]
+) -> None:
+    odd = os.fsdecode(b"a\xff.jsonl")
+    for path in list(half.parent.glob("r*")):
+        path.rename(path.with_name(odd[:2] + path.name[1:]))
+
+    done = command(*arguments, odd)
+
+    assert (done.returncode, done.stderr) == (3, "")
+    written = half.with_name(os.fsdecode(b"a\xff_insights.json"))
+    said = written.read_text() if written.exists() else done.stdout
+    assert json.loads(said)["output"] == "a\\xff.jsonl"
+
+
+def test_inspect_takes_no_threshold_that_is_no_number(command: Run, half: Path) -> None:
+    done = command("inspect", half, "--pass-threshold", "nan")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--pass-threshold" in done.stderr
 
 
 INTERRUPTED_EARLY = """

@@ -1,0 +1,36 @@
+"""Stopping in good order, as a process does it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TOLD_THRICE = """
+import asyncio, os, signal
+from tasks.operations.stopping import (
+    exit_code_of_signal, on_stop, stop_before_signal, stop_on_signals,
+)
+
+async def main():
+    told = []
+    with stop_on_signals(), on_stop(told.append):
+        stop_before_signal(signal.SIGTERM)
+        await asyncio.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)  # the one that was about to come
+        await asyncio.sleep(0.1)
+        print(len(told), exit_code_of_signal(), flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(5)
+        print("still here", flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_a_signal_that_was_foreseen_is_no_second_one() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TOLD_THRICE],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert (done.stdout, done.returncode) == ("1 143\n", 143), done.stderr
