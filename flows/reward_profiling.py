@@ -55,15 +55,13 @@ async def profiled(params: RewardProfilingParams) -> RunSummary:
     files = RunFiles(params.output)
     checked = check_input(params.input_path, params.plan)  # before anything starts
     await check_spread(params.spread)
-
     shards: list[ShardSummary] = []
     with output_lock(files.lock):
         is_over = not wants_more(files, params.adaptive, params.profile)
         if is_over and owes_nothing(checked, files, params.collect):
             tell("nothing to do: every planned rollout is collected or given up")
         else:
-            observe = servers_observer()
-            async with serving(params.servers, files, observe) as head_url:
+            async with serving(params.servers, files, servers_observer()) as head_url:
                 servers = await start_servers(head_url, params.servers.start_timeout)
                 await materialize_inputs(
                     params.input_path, params.output, params.plan, servers
