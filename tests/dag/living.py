@@ -217,7 +217,8 @@ class Hook:
         class Receiver(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                heard.append(json.loads(body))
+                kind = {"content_type": self.headers["Content-Type"]}
+                heard.append(json.loads(body) | kind)
                 self.send_response(204)
                 self.end_headers()
 

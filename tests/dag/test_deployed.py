@@ -64,6 +64,28 @@ def test_deploy_tells_what_it_registered_and_again_changes_nothing(
         assert name in said
 
 
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("", "the environment has no HOOK"),
+        ("a secret", "what HOOK holds is no address"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_and_not_shown(
+    deployed: Deployed, address: str, said: str
+) -> None:
+    done = subprocess.run(
+        [deployed.command, "deploy", "--folder", str(deployed.folder),
+         "--webhook-url-env", "HOOK"],
+        cwd="/", env={**deployed.env, "HOOK": address}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert said in done.stderr.replace("\n", " ")
+    assert "secret" not in done.stderr
+
+
 def test_the_nightly_run_is_scheduled(deployed: Deployed) -> None:
     nightly = deployed.deployment("nightly")
 
@@ -289,6 +311,7 @@ def test_a_partial_run_is_told_to_the_webhook(
     assert state["type"] == "FAILED"
     (told,) = heard()
     assert told["event"] == "reward-profiling.partial"
+    assert told["content_type"] == "application/json"
     assert told["text"].startswith("reward-profiling.partial: 23 of 24 rollouts coll")
     assert told["payload"]["failed"] == 1
     assert run in told["page"]
