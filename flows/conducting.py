@@ -4,7 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 import httpx
-from prefect.exceptions import PrefectException
+from prefect.exceptions import Abort, Pause, PrefectException
 from prefect.settings import PREFECT_API_URL
 
 from flows.exit_codes import ExitCode
@@ -47,10 +47,11 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     try:
         with tagged_run():  # automations watch it as they watch deployed runs
             state = await reward_profiling(params, return_state=True)
-    except asyncio.CancelledError:
-        if exit_code_of_signal() is None:
+    except (asyncio.CancelledError, Abort, Pause) as error:
+        # A signal, or a person who ended or suspended the run in Prefect.
+        if exit_code_of_signal() is None and isinstance(error, asyncio.CancelledError):
             raise
-        return _ended(None)
+        return _ended(live.summary)._replace(message=STOPPED)
     except (httpx.HTTPError, PrefectException, RuntimeError) as error:
         # What the flow raises comes back in its state; this is Prefect's own trouble.
         if live.summary is None:

@@ -21,6 +21,8 @@ async def merge_shards(output: Path, shards: list[ShardSummary]) -> MergeSummary
     """
     del shards  # the files are the truth; this says what had to end first
     merged = await asyncio.to_thread(merging.merge_shards, RunFiles(output))
+    if merged.set_aside:
+        tell_warning(f"{merged.set_aside} damaged lines of shards were set aside")
     for shard in merged.busy_shards:
         tell_warning(f"shard {shard} has not stopped yet; the next run merges it")
     return merged

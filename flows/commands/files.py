@@ -137,7 +137,8 @@ def merge(output: Path, /) -> int:
         summary = merge_shards(files)
         planned, collected = count_collected(files)
     if summary.set_aside:
-        warn(f"{summary.set_aside} damaged lines were set aside in *.damaged.jsonl")
+        lines = "line was" if summary.set_aside == 1 else "lines were"
+        warn(f"{summary.set_aside} damaged {lines} set aside in *.damaged.jsonl")
     for shard in summary.missing_shards if collected < planned else ():
         warn(f"shard {shard} is missing")
     out.print(

@@ -97,8 +97,9 @@ def _has_no_settings() -> bool:
     home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
     here = map(Path, ("prefect.toml", "pyproject.toml", ".env"))
     files = (home / "profiles.toml", *here)
-    names = {name.upper() for name in os.environ}
-    return "PREFECT_API_URL" not in names and not any(map(Path.exists, files))
+    told = {"PREFECT_API_URL", "PREFECT_PROFILES_PATH"}
+    is_told = any(name.upper() in told for name in os.environ)
+    return not is_told and not any(map(Path.exists, files))
 
 
 def _run_flow(params: RewardProfilingParams) -> int:

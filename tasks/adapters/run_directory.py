@@ -29,7 +29,6 @@ _DERIVED = (
     "_comparison.json",
 )
 _SELECTED = ("_kept.jsonl", "_rejected.jsonl", "_undetermined.jsonl")
-_NOT_RECORDS = (*_DERIVED, *_SELECTED)
 
 
 class RunFiles(msgspec.Struct, frozen=True):
@@ -183,13 +182,18 @@ def record_files(given: Path) -> list[Path]:
 
 def _may_be_records(path: Path) -> bool:
     name = path.name
-    is_other = name.startswith(".") or name == _VERDICTS or name.endswith(_NOT_RECORDS)
-    return not is_other and path.is_file()
+    if name.startswith(".") or name == _VERDICTS or name.endswith(_DERIVED):
+        return False
+    if name.endswith(_SELECTED) and not path.with_name(path.stem + _PLAN).exists():
+        return False
+    return path.is_file() or not path.exists()  # a link to nothing is told by name
 
 
 def plans_in(folder: Path) -> list[Path]:
-    """Return the plans of the outputs that lie in a folder."""
-    return sorted(folder.glob(f"*{_PLAN}"))
+    """Return the plans of the outputs that lie in a folder; of shards, the whole's."""
+    found = sorted(p for p in folder.glob(f"*{_PLAN}") if not p.name.startswith("."))
+    whole = [p for p in found if not _SHARD.search(p.name.removesuffix(_PLAN))]
+    return whole or found
 
 
 def output_of(rollouts: Sequence[Path]) -> Path:

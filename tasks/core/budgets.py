@@ -18,7 +18,7 @@ _VARYING = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f-]{2,}\b|\d+")
 """Numbers and identifiers, which differ between errors that are otherwise alike."""
 
 
-PATTERN = r"^(\d+|\d*\.\d+|\d+(\.\d*)?%)$"
+PATTERN = r"^(\d+\.?\d*|\.\d+)([eE]-?\d+)? *%?$"
 """How a bound is written; forms refuse anything else."""
 
 

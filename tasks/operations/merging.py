@@ -76,7 +76,7 @@ def _rollout(line: bytes) -> Hashable:
 
 def _attempt(line: bytes) -> Hashable:
     failure = parse_record(line)
-    return (*rollout_key(failure), failure.get(wire.ATTEMPT_INDEX))
+    return (*rollout_key(failure), str(failure.get(wire.ATTEMPT_INDEX)))
 
 
 def _name(shard: RunFiles) -> str:

@@ -104,7 +104,7 @@ def sources_given(
             folder holds several outputs and no plan is named.
     """
     for given in rollouts:
-        if inputs is None and given.is_dir():
+        if inputs is None and output is None and given.is_dir():
             refuse_several_plans(given)
     found = [path for given in rollouts for path in record_files(given)]
     paths = list(dict.fromkeys(found))

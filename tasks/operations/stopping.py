@@ -87,9 +87,9 @@ def stop_on_signals() -> Iterator[None]:
 
 
 def stop_before_signal(number: signal.Signals) -> None:
-    """Stop as by a signal that somebody is about to send.
+    """Stop as by a signal that a worker may be about to send.
 
-    When it comes, it is no second one.
+    When it comes, it is no second one; another signal is.
     """
     if not _received:
         _announced.append(number)
@@ -97,7 +97,7 @@ def stop_before_signal(number: signal.Signals) -> None:
 
 
 def _stop(number: int, task: asyncio.Task[object]) -> None:
-    if _received and _announced:
+    if _received and number in _announced:
         _announced.clear()
         return
     if _received:

@@ -124,22 +124,28 @@ def test_a_signal_stops_the_environment_and_keeps_the_records(
     assert len(keys(tmp_path / "r.jsonl")) >= 20
 
 
+@pytest.mark.parametrize(
+    "told", [{"state": {"type": "CANCELLING"}},
+             {"state": {"type": "CANCELLED", "message": "by force"}, "force": True}],
+    ids=["cancelling", "cancelled"],
+)  # fmt: skip
 def test_a_run_without_a_worker_is_cancelled_from_its_page(
-    start: Start, api_url: str, found: Found, tmp_path: Path
+    start: Start, api_url: str, found: Found, tmp_path: Path, told: dict[str, object]
 ) -> None:
-    line = ["demo", "--output", "cancelled.jsonl", "--num-repeats", "100"]
-    child = start(*line, PREFECT_API_URL=api_url)
-    collected(tmp_path / "cancelled.jsonl", 20)
-    named = {"flow_runs": {"name": {"like_": "into cancelled.jsonl"}}}
+    output = tmp_path / "cancelled.jsonl"
+    child = start("demo", "--output", output, "--num-repeats", "100",
+                  PREFECT_API_URL=api_url)  # fmt: skip
+    collected(output, 20)
+    named = {"flow_runs": {"name": {"like_": f"into {output}"}}}
     (run,) = found("flow_runs", named)
 
-    state = {"state": {"type": "CANCELLING"}}
     url = f"{api_url}/flow_runs/{run['id']}/set_state"
-    httpx.post(url, json=state, trust_env=False).raise_for_status()
+    httpx.post(url, json=told, trust_env=False).raise_for_status()
     said, _ = child.communicate(timeout=40)
 
     assert child.returncode == 143, said
-    kept = keys(tmp_path / "cancelled.jsonl").total()
+    assert "Traceback" not in said
+    kept = keys(output).total()
     (ended,) = found("flow_runs", named)
     assert ended["state_name"] == "Cancelled"
     message = ended["state"]["message"]  # type: ignore[index]

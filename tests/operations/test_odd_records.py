@@ -358,6 +358,32 @@ def test_what_else_lies_in_a_folder_is_no_record(tmp_path: Path) -> None:
     assert profile_run(sources, ProfileRequest()).mean_reward == 1
 
 
+def test_an_output_named_like_a_selection_is_a_record_file_with_its_plan(
+    tmp_path: Path,
+) -> None:
+    files = RunFiles(tmp_path / "runs_kept.jsonl")
+    files.materialized_inputs.write_bytes(plan_line(0, 0))
+    files.rollouts.write_bytes(b'{"reward":1,' + KEY + b"0}\n")
+    (tmp_path / "._runs_kept_materialized_inputs.jsonl").write_bytes(b"no plan")
+    shard = files.shard(0, 2)
+    shard.materialized_inputs.write_bytes(plan_line(0, 0))
+
+    sources = sources_given([tmp_path], inputs=None, output=None)
+
+    assert sources.rollouts == (files.rollouts,)
+    assert sources.inputs == files.materialized_inputs
+
+
+def test_a_link_to_nothing_in_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "elsewhere.jsonl")
+    (tmp_path / "gone_materialized_inputs.jsonl").write_bytes(plan_line(0, 0))
+
+    sources = sources_given([tmp_path], inputs=None, output=None)
+
+    with pytest.raises(ConfigError, match=r"gone\.jsonl does not exist"):
+        profile_run(sources, ProfileRequest())
+
+
 def test_a_folder_of_two_runs_is_not_profiled_as_one(tmp_path: Path) -> None:
     for name in ("a", "b"):
         files = RunFiles(tmp_path / f"{name}.jsonl")
