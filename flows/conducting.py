@@ -1,9 +1,10 @@
 """Runs the flow in this process and says how it ended."""
 
 import asyncio
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
+from prefect.client.schemas.objects import State
 from prefect.exceptions import Abort, Pause, PrefectException
 from prefect.settings import PREFECT_API_URL
 
@@ -61,6 +62,16 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
         return _ended(live.summary, params.profile.strict)._replace(
             is_prefect_away=True
         )
+    return await _ended_in(state, params, live)
+
+
+async def _ended_in(
+    state: State[Any], params: RewardProfilingParams, live: Live
+) -> Ended:
+    """Say how a run ended whose flow came to its end; what it raised is raised."""
+    if not state.is_final():  # a person cancelled or suspended it meanwhile
+        said = f"the run stays {state.name} in Prefect: {state.message}"
+        return _ended(live.summary)._replace(message=said)
     result = await state.aresult(raise_on_failure=False)
     if isinstance(result, RunSummary):
         return _ended(result, params.profile.strict)

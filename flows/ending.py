@@ -24,6 +24,7 @@ from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
+from tasks.core.errors import RewardProfilingError
 from tasks.core.models import RunSummary
 from tasks.core.options import Strictness
 from tasks.core.outcome import (
@@ -37,6 +38,8 @@ from tasks.operations.stopping import exit_code_of_signal
 if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
 
+CUT_SHORT = (asyncio.CancelledError, RewardProfilingError)
+"""What a run raises that was stopped before its end, or could not go on."""
 _LIMIT_SECONDS = 5.0
 
 

@@ -27,6 +27,7 @@ from tasks.adapters.run_directory import RunFiles
 from tasks.adapters.shard_summaries import drop_summary, found_summary
 from tasks.core.errors import ServersNotReadyError
 from tasks.core.models import ShardSummary
+from tasks.core.outcome import shortened
 from tasks.core.spreading import Fate, Look, fate
 from tasks.run_page import REPORT_SECONDS, dropped_when_away, tell, tell_warning
 
@@ -34,6 +35,8 @@ _POLL_SECONDS = 2.0
 _LATE_SECONDS = 30.0
 """After so long without a worker, that is said."""
 _MAX_ROWS = 200
+_MOST_WORDS = 200
+"""Characters of a run's message that are repeated."""
 _AWAY = (httpx.HTTPError, OSError, PrefectException)
 
 
@@ -178,8 +181,10 @@ class _Pool:
         if end is Fate.ENDED:
             shard.summary = found_summary(shard.own) or self._uncollected(shard, None)
         elif end is Fate.DEAD:
-            silent = look.state == StateType.RUNNING
-            how = f"was silent for {look.seconds:.0f} s" if silent else "died"
+            how = f"was silent for {look.seconds:.0f} s"
+            if look.state != StateType.RUNNING:
+                words = shard.state and shard.state.message
+                how = f"died ({shortened(words, _MOST_WORDS)})" if words else "died"
             await self._again(shard, Crashed(message=f"{name} {how}"))
         elif end is Fate.UNCLAIMED:
             said = f"no worker began {name} within {look.seconds:.0f} s"
@@ -193,7 +198,11 @@ class _Pool:
         if shard.is_late_told:
             return
         shard.is_late_told = True
-        said = f"{self._led.name(shard.index)} has waited {seconds:.0f} s for a worker"
+        name = self._led.name(shard.index)
+        if shard.type == StateType.PENDING:
+            tell_warning(f"a worker took {name} {seconds:.0f} s ago; it has not begun")
+            return
+        said = f"{name} has waited {seconds:.0f} s for a worker"
         async with dropped_when_away():
             deployment = self._led.spread.shard_deployment
             said += f": {await workers_of(self._client, deployment)}"

@@ -4,11 +4,9 @@ What is owed is computed from the files beside the output, so that the same run 
 does only the rest. Prefect conducts; it is never asked what was done.
 """
 
-import asyncio
-
 from prefect.client.schemas.objects import State
 
-from flows.ending import final_state, stopped_state
+from flows.ending import CUT_SHORT, final_state, stopped_state
 from flows.model_flow import model_flow
 from flows.orphaned import outlasting_its_worker
 from flows.parameters import RewardProfilingParams
@@ -43,7 +41,7 @@ async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     with untagged_steps(), stop_on_signals(), outlasting_its_worker():
         try:
             summary = await profiled(params.at(scheduled_start()))
-        except asyncio.CancelledError:
+        except CUT_SHORT:
             if (state := await stopped_state()) is None:
                 raise
             return state

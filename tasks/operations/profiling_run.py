@@ -222,6 +222,8 @@ def profile_output(
     request = ProfileRequest(
         pass_threshold=options.pass_threshold, allow_partial=allow_partial, replies=True
     )
+    if files.materialized_inputs.exists() and not files.rollouts.exists():
+        files.rollouts.touch()  # no shard had begun when the run was stopped
     return profile_sources(sources_of(files), request)
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
@@ -25,12 +26,16 @@ Start = Callable[..., subprocess.Popen[str]]
 Found = Callable[..., list[dict[str, object]]]
 
 POOL = "shards"
+IDLE = "idle"  # a pool without a worker
 PREFECT_FILE = f"""
 name: shards
 deployments:
   - name: {POOL}
     entrypoint: flows.shard_run.shard_run
     work_pool: {{name: {POOL}}}
+  - name: {IDLE}
+    entrypoint: flows.shard_run.shard_run
+    work_pool: {{name: {IDLE}}}
 """
 ON_WORKERS = (
     "--runner", "work-pool", "--shard-deployment", f"collect-shard/{POOL}",
@@ -79,7 +84,9 @@ def workers(deployed: Deployed) -> Iterator[Workers]:
     """Give workers of a pool whose deployment collects shards."""
     file = deployed.folder / "shards.yaml"
     file.write_text(PREFECT_FILE)
-    deployed.post("work_pools/", {"name": POOL, "type": "process"}).raise_for_status()
+    for pool in (POOL, IDLE):
+        made = deployed.post("work_pools/", {"name": pool, "type": "process"})
+        made.raise_for_status()
     subprocess.run(
         [sys.executable, "-P", "-m", "prefect", "--no-prompt", "deploy", "--all",
          "--prefect-file", file],
@@ -116,13 +123,20 @@ class Case(NamedTuple):
         A shard takes 48 s, so that none ends while a late worker starts another.
         """
         turn(self.servers, latency_ms=2000)
-        where = ["--input", str(EMBEDDED_TASKS), "--head-url",
-                 str(self.servers.base_url)]  # fmt: skip
-        line = ["run", *where, "--output", str(self.output), *PLAN, *options]
-        child = self.start(*line, PREFECT_API_URL=self.api_url)
+        child = self._started(*options)
         parts = [RunFiles(self.output).shard(index, 2).rollouts for index in (0, 1)]
         until(lambda: all(map(has_records, parts)), "records of each shard")
         return child
+
+    def begin_elsewhere(self, deployment: str) -> subprocess.Popen[str]:
+        """Start the run with its shards on workers of another deployment."""
+        return self._started("--runner", "work-pool", "--shard-deployment", deployment)
+
+    def _started(self, *options: str) -> subprocess.Popen[str]:
+        where = ["--input", str(EMBEDDED_TASKS), "--head-url",
+                 str(self.servers.base_url)]  # fmt: skip
+        line = ["run", *where, "--output", str(self.output), *PLAN, *options]
+        return self.start(*line, PREFECT_API_URL=self.api_url)
 
     @property
     def requests(self) -> int:
@@ -186,6 +200,24 @@ def test_a_signal_stops_the_workers_shards_and_keeps_their_records(
     assert "the collection ended early: the process was told to stop" in said
     assert len(keys(case.output)) == case.requests
     assert not list(case.output.parent.glob("*-shard-*"))
+
+
+def test_a_run_that_is_stopped_before_a_shard_began_ends_as_any_other(
+    workers: Workers, case: Case
+) -> None:
+    del workers  # whose fixture deploys
+    child = case.begin_elsewhere(f"collect-shard/{IDLE}")
+    until(RunFiles(case.output).materialized_inputs.exists, "the plan")
+    time.sleep(3)  # the shards are submitted, and wait
+
+    child.send_signal(signal.SIGINT)
+    said, _ = child.communicate(timeout=30)
+
+    assert child.returncode == 130, said
+    assert "Traceback" not in said
+    assert "0 of 144 rollouts collected" in said
+    assert case.output.read_bytes() == b""
+    assert case.requests == 0
 
 
 class Cluster(NamedTuple):
