@@ -260,6 +260,21 @@ def test_a_prefect_server_that_is_not_there_is_told_in_a_line(command: Run) -> N
     assert "Traceback" not in done.stderr
 
 
+def test_a_server_that_prefects_profile_names_is_no_temporary_one(
+    command: Run, api_url: str, tmp_path: Path
+) -> None:
+    home = tmp_path / "prefect"
+    home.mkdir()
+    named = f'active = "mine"\n[profiles.mine]\nPREFECT_API_URL = "{api_url}"\n'
+    (home / "profiles.toml").write_text(named)
+
+    done = command("demo", "--num-repeats", "1", PREFECT_HOME=str(home))
+
+    assert done.returncode == 0, done.stderr
+    assert "temporary server" not in done.stderr
+    assert "seen at " in done.stderr
+
+
 def test_without_a_server_it_runs_on_a_temporary_one(command: Run) -> None:
     done = command("demo", "--num-repeats", "1")
 
