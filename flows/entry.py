@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
-from typing import Never
 
 from flows.importing import to_stay
 
@@ -18,7 +17,6 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # none is there when it was closed
             # Words matter more than a sign that the terminal's encoding lacks.
             stream.reconfigure(errors="replace")
-    signal.signal(signal.SIGTERM, _end)
     arguments = sys.argv[1:]
     if arguments[:1] == ["profile"]:
         _profile_quickly(arguments[1:])
@@ -26,11 +24,6 @@ def main() -> None:
         from flows.cli import run  # noqa: PLC0415 - takes a while
 
     sys.exit(run(arguments))
-
-
-def _end(number: int, _: object) -> Never:
-    """End so that every `finally` runs: no half-written file stays."""
-    sys.exit(128 + number)
 
 
 def _profile_quickly(arguments: Sequence[str]) -> None:

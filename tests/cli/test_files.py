@@ -348,23 +348,6 @@ def test_an_interrupt_before_a_command_begins_ends_it_without_a_traceback(
     assert half.with_name("r_reward_profiling.jsonl").exists() == (code != 130)
 
 
-def test_a_command_that_is_told_to_end_leaves_nothing_half_written(
-    half: Path, start: Callable[..., subprocess.Popen[str]]
-) -> None:
-    os.mkfifo(half.with_name("endless.jsonl"))
-    before = sorted(half.parent.iterdir())
-    child = start("profile", "--rollouts", half, "--rollouts", "endless.jsonl",
-                  "--inputs", "r_materialized_inputs.jsonl")  # fmt: skip
-    opened = half.with_name("endless.jsonl").open("wb")  # when the command reads it
-
-    child.send_signal(signal.SIGTERM)
-    said, _ = child.communicate(timeout=20)
-    opened.close()
-
-    assert (child.returncode, said) == (143, "")
-    assert sorted(half.parent.iterdir()) == before
-
-
 def _heed_interrupts() -> None:
     """Undo what a script's background does to its processes, and to their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
