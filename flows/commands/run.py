@@ -109,7 +109,6 @@ def _run_flow(params: RewardProfilingParams) -> int:
         # A proxy of the network does not know this machine's own addresses.
         hosts = [host for host in os.environ.get(name, "").split(",") if host]
         os.environ[name] = ",".join(dict.fromkeys([*hosts, "127.0.0.1", "localhost"]))
-    signal.signal(signal.SIGTERM, _exit_on_sigterm)
     is_told = _has_no_settings()
     if is_told:  # before the imports, which take a while
         err.print(_STARTING, style="dim")
@@ -117,6 +116,8 @@ def _run_flow(params: RewardProfilingParams) -> int:
     with to_stay():
         from flows.conducting import conduct, is_server_temporary  # noqa: PLC0415
 
+    # Not before: an exception while extension modules are imported can crash them.
+    signal.signal(signal.SIGTERM, _exit_on_sigterm)
     if not is_told and is_server_temporary():
         err.print(_STARTING, style="dim")
     live = Live()

@@ -182,12 +182,15 @@ def test_a_rollout_that_hangs_fails_at_its_deadline(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(hang_match=CANBERRA)
-    started = time.monotonic()
+    took, summaries = [], []
 
-    summary = collect(files, servers, rollout_timeout=1)
+    for _ in range(2):  # the lesser of two, as other work may run beside
+        started = time.monotonic()
+        summaries.append(collect(files, servers, rollout_timeout=1))
+        took.append(time.monotonic() - started)
 
-    assert time.monotonic() - started < 8
-    assert (summary.collected, summary.failed) == (46, 2)
+    assert min(took) < 4
+    assert [(one.collected, one.failed) for one in summaries] == [(46, 2), (0, 2)]
     assert rows(files.failures)[0]["_ng_failure_type"] == "RolloutTimeout"
     assert servers.get("/_knobs").json()["in_flight"] == 0
 
@@ -332,8 +335,8 @@ def test_a_time_budget_leaves_the_rest_owed(
 
     summary = collect(files, servers, concurrency=2, time_budget=2)
 
-    assert time.monotonic() - started < 4  # all of them take 9.6 s
-    assert 2 <= summary.collected <= 10
+    assert time.monotonic() - started < 2.5
+    assert 4 <= summary.collected <= 10
     assert (summary.failed, summary.is_failed) == (0, False)
     turn(latency_ms=0)
     assert collect(files, servers).found == summary.collected

@@ -1,6 +1,7 @@
 """The columns of an earlier profile: what they save, and when they are not trusted."""
 
 import os
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from tasks.adapters.parquet import Numbers, write_parquet
 from tasks.adapters.record_scan import ScanEnd
 from tasks.adapters.rollout_metrics import read_rollout_metrics
 from tasks.adapters.run_directory import RunFiles
@@ -146,11 +148,11 @@ def test_columns_that_cannot_be_trusted_are_made_anew_and_that_is_said(
     assert pq.read_table(files.rollout_metrics).equals(good)
 
 
-def test_columns_of_another_version_are_made_anew(
-    files: RunFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_of_another_version_are_made_anew(files: RunFiles) -> None:
     expected = rebuilt(files)
-    monkeypatch.setattr("tasks.adapters.rollout_metrics.VERSION", 9)
+    column = ("task_index", lambda: Numbers(array("q", [0])))
+    said = {"gym-reward-profiling": b'{"version":1}'}
+    write_parquet(files.rollout_metrics, [column], 1, said)
 
     counts = profile(files)
 
