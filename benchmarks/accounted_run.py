@@ -23,12 +23,12 @@ from runpy import run_path
 from typing import ParamSpec, TypeVar
 
 WORK = {
-    "tasks.operations.materializing": ("materialize",),
-    "tasks.operations.collecting": ("open_shard", "collect_shard"),
-    "tasks.operations.aggregating": ("aggregate",),
-    "tasks.operations.profiling_run": ("profile_output",),
-    "tasks.operations.insights_run": ("add_insights",),
-    "tasks.operations.report_run": ("add_report",),
+    "reward_profiling.planning.materialization": ("materialize",),
+    "reward_profiling.collecting.shard_collection": ("open_shard", "collect_shard"),
+    "reward_profiling.collecting.aggregation.aggregate_metrics": ("aggregate",),
+    "reward_profiling.profiling.profile_run": ("profile_output",),
+    "reward_profiling.insights.insights_run": ("add_insights",),
+    "reward_profiling.reporting.report_run": ("add_report",),
 }
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def main() -> None:
         run_path(sys.argv[0], run_name="__main__")
         return
     sys.argv = ["reward-profiling", *sys.argv[2:]]
-    from flows.entry import main as run  # noqa: PLC0415 - what it imports is replaced
+    from reward_profiling.cli.entry import main as run  # noqa: PLC0415 - what it imports is replaced
 
     run()
 

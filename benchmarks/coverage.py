@@ -11,9 +11,18 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-from tasks.core.adaptive import AdaptiveOptions, TaskState, next_round
-from tasks.core.comparison import CompareOptions, Pair, Side, difference_of
-from tasks.core.uncertainty import (
+from reward_profiling.choosing.adaptive_rounds import (
+    AdaptiveOptions,
+    TaskState,
+    next_round,
+)
+from reward_profiling.choosing.comparison import (
+    CompareOptions,
+    Pair,
+    Side,
+    difference_of,
+)
+from reward_profiling.numerics.uncertainty import (
     Bounds,
     clopper_pearson,
     mean_interval,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 CONCURRENCY = 16
 REPEATS = 200
-TASKS = Path(__file__).parents[1] / "tasks" / "demo" / "tasks.jsonl"
+TASKS = Path(__file__).parents[1] / "reward_profiling" / "demo" / "tasks.jsonl"
 TOOL = str(Path(sys.executable).with_name("reward-profiling"))
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     """Start an environment and run the loop on it."""
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     server = subprocess.Popen(
-        [sys.executable, "-m", "tasks.demo", "--watch-stdin"],
+        [sys.executable, "-m", "reward_profiling.demo", "--watch-stdin"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -9,22 +9,26 @@ import asyncio
 import sys
 from pathlib import Path
 
-from flows.terminal import Live, show_summary
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.options import (
+from reward_profiling.cli.terminal import Live, show_summary
+from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
+from reward_profiling.collecting.shard_collection import (
+    collect_shard,
+    open_shard,
+    read_servers,
+)
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.insights.insights_run import add_insights
+from reward_profiling.options import (
     AggregateOptions,
     CollectOptions,
     PlanOptions,
     ProfileOptions,
 )
-from tasks.core.run_report import report
-from tasks.operations.aggregating import aggregate
-from tasks.operations.collecting import collect_shard, open_shard, read_servers
-from tasks.operations.insights_run import add_insights
-from tasks.operations.materializing import check_input, materialize
-from tasks.operations.profiling_run import profile_output
-from tasks.operations.report_run import add_report
-from tasks.operations.run_lists import page_of
+from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.profiling.profile_run import profile_output
+from reward_profiling.reporting.report_run import add_report
+from reward_profiling.reporting.run_lists import page_of
+from reward_profiling.reporting.run_report import report
 
 
 async def run(source: Path, files: RunFiles, head: str, numbers: list[int]) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 COMMAND = Path(sys.executable).with_name("reward-profiling")
-TASKS = Path(__file__).parents[1] / "tasks" / "demo" / "tasks.jsonl"
+TASKS = Path(__file__).parents[1] / "reward_profiling" / "demo" / "tasks.jsonl"
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 1e6
 BATCH = {
@@ -183,7 +183,7 @@ def main() -> None:
         line = [*prefect, "server", "start", "--port", str(port)]
         others = [stack.enter_context(started(line, env, home / "server.log"))]
         wait_for(f"{api}/health")
-        line = [sys.executable, "-m", "tasks.demo", "--latency-scale", "0.2"]
+        line = [sys.executable, "-m", "reward_profiling.demo", "--latency-scale", "0.2"]
         stack.enter_context(started(line, env, home / "demo.log"))
         while not (
             found := re.search(r"http://[\d.:]+", (home / "demo.log").read_text())

@@ -15,7 +15,7 @@ from prefect.events.actions import CallWebhook, ChangeFlowRunState
 from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 
-from tasks.core.outcome import (
+from reward_profiling.reporting.outcome import (
     INTERRUPTED_STATE,
     PARTIAL,
     REGRESSED,

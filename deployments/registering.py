@@ -20,9 +20,9 @@ from prefect.types import SecretDict
 from prefect.utilities.urls import url_for
 from pydantic import SecretStr
 
-from deployments.automations import automations
-from tasks.core.errors import ConfigError
-from tasks.core.outcome import RUN_TAG, SHARD_TAG
+from reward_profiling.deployments.automations import automations
+from reward_profiling.errors import ConfigError
+from reward_profiling.reporting.outcome import RUN_TAG, SHARD_TAG
 
 POOL = "reward-profiling"
 """The work pool of the deployments: processes on the machines that have a worker."""

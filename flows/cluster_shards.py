@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
-from flows.leading import STOP_SECONDS, Led
-from tasks.collect_shard import collect_shard
-from tasks.core.errors import RewardProfilingError
-from tasks.core.models import ShardSummary
-from tasks.operations.stopping import hear_signals_again
-from tasks.run_page import tell_warning
+from reward_profiling.errors import RewardProfilingError
+from reward_profiling.flows.leading import STOP_SECONDS, Led
+from reward_profiling.models import ShardSummary
+from reward_profiling.stop_scope import hear_signals_again
+from reward_profiling.tasks.collect_shard import collect_shard
+from reward_profiling.tasks.run_page import tell_warning
 
 _RAY_STORE_BYTES = 100_000_000
 """What crosses are paths and small models."""

@@ -24,16 +24,16 @@ from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
-from tasks.core.errors import RewardProfilingError
-from tasks.core.models import RunSummary
-from tasks.core.options import Strictness
-from tasks.core.outcome import (
+from reward_profiling.errors import RewardProfilingError
+from reward_profiling.models import RunSummary
+from reward_profiling.options import Strictness
+from reward_profiling.reporting.outcome import (
     INTERRUPTED_STATE,
     PARTIAL_STATE,
     as_bad_as,
     state_message,
 )
-from tasks.operations.stopping import exit_code_of_signal
+from reward_profiling.stop_scope import exit_code_of_signal
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tasks.adapters.line_counts import LineCount
-from tasks.adapters.lock_holder import ask_to_stop, pulse
-from tasks.adapters.run_directory import RunFiles
-from tasks.adapters.shard_summaries import drop_summary
-from tasks.core.errors import OutputLockedError
-from tasks.core.models import ReadyServers, ShardSummary
-from tasks.core.options import CollectOptions
-from tasks.core.spreading import Leader, SpreadOptions
-from tasks.operations.collecting import not_collected, open_shard
-from tasks.operations.stopping import Cause, on_stop
-from tasks.operations.window import Stop
-from tasks.run_page import tell, tell_warning
+from reward_profiling.collecting.on_disk.shard_summaries import drop_summary
+from reward_profiling.collecting.shard_collection import not_collected, open_shard
+from reward_profiling.collecting.spreading.spread import Leader, SpreadOptions
+from reward_profiling.collecting.window import Stop
+from reward_profiling.errors import OutputLockedError
+from reward_profiling.files.line_counts import LineCount
+from reward_profiling.files.lock_holder import ask_to_stop, pulse
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import ReadyServers, ShardSummary
+from reward_profiling.options import CollectOptions
+from reward_profiling.stop_scope import Cause, on_stop
+from reward_profiling.tasks.run_page import tell, tell_warning
 
 STOP_SECONDS = 10.0
 """How long shards that were told to stop are waited for."""

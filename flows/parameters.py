@@ -8,9 +8,10 @@ from typing import Annotated, Self
 from cyclopts import Parameter
 from pydantic import ConfigDict, Field, model_validator
 
-import tasks
-from tasks.core.adaptive import AdaptiveOptions
-from tasks.core.options import (
+import reward_profiling
+from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions
+from reward_profiling.collecting.spreading.spread import SpreadOptions
+from reward_profiling.options import (
     AggregateOptions,
     BaselineOptions,
     CollectOptions,
@@ -21,9 +22,8 @@ from tasks.core.options import (
     given_one,
     refused_when,
 )
-from tasks.core.spreading import SpreadOptions
 
-EMBEDDED_TASKS = Path(tasks.__path__[0]) / "demo" / "tasks.jsonl"
+EMBEDDED_TASKS = Path(reward_profiling.__path__[0]) / "demo" / "tasks.jsonl"
 """The embedded environment's task rows, as installed."""
 
 _FLATTENED = Parameter(name="*")

@@ -5,7 +5,7 @@ They name the file, the line and the remedy; what is a defect keeps its tracebac
 
 import logging
 
-from tasks.core.errors import RewardProfilingError
+from reward_profiling.errors import RewardProfilingError
 
 _LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 

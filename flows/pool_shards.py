@@ -20,16 +20,30 @@ from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import PrefectException
 from prefect.states import Cancelled, Cancelling, Crashed
 
-from flows.leading import STOP_SECONDS, Led
-from flows.shard_runs import page_of, progress_of, states_of, submit, workers_of
-from tasks.adapters.lock_holder import Pulse, living_holder, pulse
-from tasks.adapters.run_directory import RunFiles
-from tasks.adapters.shard_summaries import drop_summary, found_summary
-from tasks.core.errors import ServersNotReadyError
-from tasks.core.models import ShardSummary
-from tasks.core.outcome import shortened
-from tasks.core.spreading import Fate, Look, fate
-from tasks.run_page import REPORT_SECONDS, dropped_when_away, tell, tell_warning
+from reward_profiling.collecting.on_disk.shard_summaries import (
+    drop_summary,
+    found_summary,
+)
+from reward_profiling.collecting.spreading.spread import Fate, Look, fate
+from reward_profiling.errors import ServersNotReadyError
+from reward_profiling.files.lock_holder import Pulse, living_holder, pulse
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.flows.leading import STOP_SECONDS, Led
+from reward_profiling.flows.shard_runs import (
+    page_of,
+    progress_of,
+    states_of,
+    submit,
+    workers_of,
+)
+from reward_profiling.models import ShardSummary
+from reward_profiling.reporting.outcome import shortened
+from reward_profiling.tasks.run_page import (
+    REPORT_SECONDS,
+    dropped_when_away,
+    tell,
+    tell_warning,
+)
 
 _POLL_SECONDS = 2.0
 _LATE_SECONDS = 30.0

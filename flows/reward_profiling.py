@@ -6,31 +6,31 @@ does only the rest. Prefect conducts; it is never asked what was done.
 
 from prefect.client.schemas.objects import State
 
-from flows.ending import CUT_SHORT, final_state, stopped_state
-from flows.model_flow import model_flow
-from flows.orphaned import outlasting_its_worker
-from flows.parameters import RewardProfilingParams
-from flows.plain_log import leave_out_tracebacks
-from flows.rounds import collect_rounds
-from flows.run_name import run_name, scheduled_start
-from flows.shards import check_spread
-from flows.tagging import untagged_steps
-from tasks.adapters.output_lock import output_lock
-from tasks.adapters.run_directory import RunFiles
-from tasks.aggregate_metrics import aggregate_metrics
-from tasks.compare_with_baseline import compare_with_baseline
-from tasks.core.models import RunSummary, ShardSummary
-from tasks.derive_insights import derive_insights
-from tasks.materialize_inputs import materialize_inputs
-from tasks.operations.adapting import wants_more
-from tasks.operations.materializing import check_input
-from tasks.operations.serving import serving
-from tasks.operations.settling import owes_nothing
-from tasks.operations.stopping import exit_code_of_signal, stop_on_signals
-from tasks.profile_rewards import profile_rewards
-from tasks.publish_profile import publish_profile
-from tasks.run_page import servers_observer, tell, tell_end, tell_page
-from tasks.start_servers import start_servers
+from reward_profiling.choosing.plan_extension import wants_more
+from reward_profiling.collecting.settlement import owes_nothing
+from reward_profiling.files.output_lock import output_lock
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.flows.ending import CUT_SHORT, final_state, stopped_state
+from reward_profiling.flows.model_flow import model_flow
+from reward_profiling.flows.parameters import RewardProfilingParams
+from reward_profiling.flows.plain_log import leave_out_tracebacks
+from reward_profiling.flows.rounds import collect_rounds
+from reward_profiling.flows.run_name import run_name, scheduled_start
+from reward_profiling.flows.shards import check_spread
+from reward_profiling.flows.survival import outlasting_its_worker
+from reward_profiling.flows.tagging import untagged_steps
+from reward_profiling.models import RunSummary, ShardSummary
+from reward_profiling.planning.materialization import check_input
+from reward_profiling.servers.server_sessions import serving
+from reward_profiling.stop_scope import exit_code_of_signal, stop_on_signals
+from reward_profiling.tasks.aggregate_metrics import aggregate_metrics
+from reward_profiling.tasks.compare_with_baseline import compare_with_baseline
+from reward_profiling.tasks.derive_insights import derive_insights
+from reward_profiling.tasks.materialize_inputs import materialize_inputs
+from reward_profiling.tasks.profile_rewards import profile_rewards
+from reward_profiling.tasks.publish_profile import publish_profile
+from reward_profiling.tasks.run_page import servers_observer, tell, tell_end, tell_page
+from reward_profiling.tasks.start_servers import start_servers
 
 
 @model_flow(name="reward-profiling", flow_run_name=run_name)

@@ -1,12 +1,12 @@
 """Collects a plan, and goes on with more repeats of open tasks where that is asked."""
 
-from flows.parameters import RewardProfilingParams
-from flows.shards import collect_shards
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import ReadyServers, ShardSummary
-from tasks.grow_plan import grow_plan
-from tasks.merge_shards import merge_shards
-from tasks.operations.stopping import exit_code_of_signal
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.flows.parameters import RewardProfilingParams
+from reward_profiling.flows.shards import collect_shards
+from reward_profiling.models import ReadyServers, ShardSummary
+from reward_profiling.stop_scope import exit_code_of_signal
+from reward_profiling.tasks.grow_plan import grow_plan
+from reward_profiling.tasks.merge_shards import merge_shards
 
 
 async def collect_rounds(

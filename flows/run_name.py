@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from prefect.runtime import flow_run
 
-from flows.parameters import RewardProfilingParams
+from reward_profiling.flows.parameters import RewardProfilingParams
 
 
 def run_name() -> str:

@@ -18,9 +18,9 @@ from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
-from flows.leading import Led
-from flows.shard_run import ShardRun
-from tasks.core.errors import ConfigError
+from reward_profiling.errors import ConfigError
+from reward_profiling.flows.leading import Led
+from reward_profiling.flows.shard_run import ShardRun
 
 _REFUSED = frozenset({400, 403, 404, 409, 422})
 _SHOWN = 300

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from prefect import tags
 from prefect.context import TagsContext
 
-from tasks.core.outcome import RUN_TAG
+from reward_profiling.reporting.outcome import RUN_TAG
 
 
 @contextmanager

@@ -4,16 +4,16 @@ from pathlib import Path
 
 from prefect import task
 
-from tasks import step_keys
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.errors import GymError, ServersNotReadyError
-from tasks.core.models import AggregateSummary, ReadyServers
-from tasks.core.options import AggregateOptions
-from tasks.core.reporting import zeros
-from tasks.operations.aggregating import aggregate
-from tasks.operations.collecting import read_servers
-from tasks.run_page import tell, tell_warning
-from tasks.step_results import STORAGE, FilesAgree
+from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
+from reward_profiling.collecting.shard_collection import read_servers
+from reward_profiling.errors import GymError, ServersNotReadyError
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import AggregateSummary, ReadyServers
+from reward_profiling.options import AggregateOptions
+from reward_profiling.reporting.summary_words import zeros
+from reward_profiling.tasks import step_keys
+from reward_profiling.tasks.run_page import tell, tell_warning
+from reward_profiling.tasks.step_results import STORAGE, FilesAgree
 
 
 @task(

@@ -5,13 +5,13 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import ReadyServers, ShardSummary
-from tasks.core.options import CollectOptions
-from tasks.core.spreading import Leader
-from tasks.operations import collecting
-from tasks.operations.led_shards import collect_led_shard
-from tasks.run_page import progress_observer, tell
+from reward_profiling.collecting import shard_collection
+from reward_profiling.collecting.spreading.led_shard import collect_led_shard
+from reward_profiling.collecting.spreading.spread import Leader
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import ReadyServers, ShardSummary
+from reward_profiling.options import CollectOptions
+from reward_profiling.tasks.run_page import progress_observer, tell
 
 
 @task(
@@ -39,6 +39,6 @@ async def collect_shard(
         if leader is not None:
             own, url = options.of_shard(index), servers.head_url
             return await collect_led_shard(files, own, url, leader, observe)
-        known = await collecting.read_servers(servers.head_url)
-        shard = collecting.open_shard(files, index, options.num_shards, options)
-        return await collecting.collect_shard(shard, known, options, observe)
+        known = await shard_collection.read_servers(servers.head_url)
+        shard = shard_collection.open_shard(files, index, options.num_shards, options)
+        return await shard_collection.collect_shard(shard, known, options, observe)

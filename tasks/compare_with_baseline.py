@@ -6,10 +6,10 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import RunSummary
-from tasks.core.options import BaselineOptions
-from tasks.operations.baseline_run import add_comparison
+from reward_profiling.choosing.baseline import add_comparison
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import RunSummary
+from reward_profiling.options import BaselineOptions
 
 
 @task(

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from prefect import task
 
-from tasks import step_keys
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import RunSummary
-from tasks.core.options import ProfileOptions
-from tasks.operations.insights_run import add_insights
-from tasks.operations.report_run import add_report
-from tasks.step_results import STORAGE, FilesAgree
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.insights.insights_run import add_insights
+from reward_profiling.models import RunSummary
+from reward_profiling.options import ProfileOptions
+from reward_profiling.reporting.report_run import add_report
+from reward_profiling.tasks import step_keys
+from reward_profiling.tasks.step_results import STORAGE, FilesAgree
 
 
 @task(

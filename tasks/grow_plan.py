@@ -6,11 +6,15 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.adaptive import AdaptiveOptions, AdaptiveSummary, in_words
-from tasks.core.options import ProfileOptions
-from tasks.operations import adapting
-from tasks.run_page import tell
+from reward_profiling.choosing import plan_extension
+from reward_profiling.choosing.adaptive_rounds import (
+    AdaptiveOptions,
+    AdaptiveSummary,
+    in_words,
+)
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.options import ProfileOptions
+from reward_profiling.tasks.run_page import tell
 
 
 @task(name="grow-plan", task_run_name="next round", cache_policy=NO_CACHE)
@@ -23,6 +27,6 @@ async def grow_plan(
         RecordError: plan and records contradict each other.
     """
     files = RunFiles(output)
-    summary = await asyncio.to_thread(adapting.grow_plan, files, options, reading)
+    summary = await asyncio.to_thread(plan_extension.grow_plan, files, options, reading)
     tell(in_words(summary))
     return summary

@@ -5,16 +5,19 @@ from pathlib import Path
 
 from prefect import task
 
-from tasks import step_keys
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import PlanSummary, ReadyServers
-from tasks.core.options import PlanOptions
-from tasks.core.reporting import planned
-from tasks.operations.collecting import read_servers
-from tasks.operations.materializing import check_input, materialize
-from tasks.operations.policy_model import refuse_other_model, remember_model
-from tasks.run_page import tell, tell_warning
-from tasks.step_results import STORAGE, FilesAgree
+from reward_profiling.collecting.shard_collection import read_servers
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import PlanSummary, ReadyServers
+from reward_profiling.options import PlanOptions
+from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.on_disk.run_manifest import (
+    refuse_other_model,
+    remember_model,
+)
+from reward_profiling.reporting.summary_words import planned
+from reward_profiling.tasks import step_keys
+from reward_profiling.tasks.run_page import tell, tell_warning
+from reward_profiling.tasks.step_results import STORAGE, FilesAgree
 
 
 @task(

@@ -6,10 +6,10 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import MergeSummary, ShardSummary
-from tasks.operations import merging
-from tasks.run_page import tell_warning
+from reward_profiling.collecting.spreading import shard_merge
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import MergeSummary, ShardSummary
+from reward_profiling.tasks.run_page import tell_warning
 
 
 @task(name="merge-shards", task_run_name="merge the shards", cache_policy=NO_CACHE)
@@ -20,7 +20,7 @@ async def merge_shards(output: Path, shards: list[ShardSummary]) -> MergeSummary
         RecordError: a shard's file cannot be read.
     """
     del shards  # the files are the truth; this says what had to end first
-    merged = await asyncio.to_thread(merging.merge_shards, RunFiles(output))
+    merged = await asyncio.to_thread(shard_merge.merge_shards, RunFiles(output))
     if merged.set_aside:
         tell_warning(f"{merged.set_aside} damaged lines of shards were set aside")
     for shard in merged.busy_shards:

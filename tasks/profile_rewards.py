@@ -5,12 +5,12 @@ from pathlib import Path
 
 from prefect import task
 
-from tasks import step_keys
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import RunSummary, ShardSummary, with_stops
-from tasks.core.options import ProfileOptions
-from tasks.operations.profiling_run import profile_output
-from tasks.step_results import STORAGE, FilesAgree
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import RunSummary, ShardSummary, with_stops
+from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.profile_run import profile_output
+from reward_profiling.tasks import step_keys
+from reward_profiling.tasks.step_results import STORAGE, FilesAgree
 
 
 @task(

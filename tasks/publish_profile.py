@@ -6,10 +6,11 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.adapters.run_directory import RunFiles
-from tasks.core.models import RunSummary
-from tasks.core.outcome import state_message
-from tasks.core.run_report import (
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import RunSummary
+from reward_profiling.reporting.outcome import state_message
+from reward_profiling.reporting.run_lists import page_of
+from reward_profiling.reporting.run_report import (
     agent_rows,
     failed_caption,
     failed_rows,
@@ -17,8 +18,7 @@ from tasks.core.run_report import (
     slow_caption,
     slow_rows,
 )
-from tasks.operations.run_lists import page_of
-from tasks.run_page import announce, show, table, text
+from reward_profiling.tasks.run_page import announce, show, table, text
 
 
 @task(name="publish-profile", task_run_name="publish", cache_policy=NO_CACHE)

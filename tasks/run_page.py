@@ -26,14 +26,14 @@ from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_URL
 from prefect.utilities.urls import url_for
 
-from tasks.core.models import RunSummary
-from tasks.core.outcome import announcement, announcements
-from tasks.core.progress import Progress
-from tasks.core.reporting import progress_line, slowest_rollouts
-from tasks.core.starting import Changes, ObserveServers, ServerState
-from tasks.operations.stopping import exit_code_of_signal
-from tasks.operations.watching import watcher
-from tasks.operations.window import Observer
+from reward_profiling.collecting.progress import Progress
+from reward_profiling.collecting.watcher import watcher
+from reward_profiling.collecting.window import Observer
+from reward_profiling.models import RunSummary
+from reward_profiling.reporting.outcome import announcement, announcements
+from reward_profiling.reporting.summary_words import progress_line, slowest_rollouts
+from reward_profiling.servers.server_states import Changes, ObserveServers, ServerState
+from reward_profiling.stop_scope import exit_code_of_signal
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -3,9 +3,9 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.core.models import ReadyServers
-from tasks.operations.readiness import wait_until_ready
-from tasks.run_page import servers_observer, tell
+from reward_profiling.models import ReadyServers
+from reward_profiling.servers.readiness import wait_until_ready
+from reward_profiling.tasks.run_page import servers_observer, tell
 
 SCRIPTED = "scripted-policy"
 """What the embedded environment calls its policy when no model was given."""

@@ -5,9 +5,9 @@ Ports and moments are left out; so is what only says how fast a step runs.
 
 from pathlib import Path
 
-from tasks.adapters.run_directory import RunFiles
-from tasks.operations.materializing import files_of
-from tasks.step_results import Given, by_content
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.planning.materialization import files_of
+from reward_profiling.tasks.step_results import Given, by_content
 
 
 def _plan_settings(given: Given) -> object:

@@ -17,8 +17,8 @@ from prefect.context import TaskRunContext
 from prefect.serializers import D, JSONSerializer, Serializer
 from prefect.settings import get_current_settings
 
-from tasks.adapters.file_stamp import file_stamp
-from tasks.adapters.own_version import own_version
+from reward_profiling.files.file_stamps import file_stamp
+from reward_profiling.files.own_version import own_version
 
 STORAGE = Path(get_current_settings().results.local_storage_path)
 """Where results are kept: beside Prefect's own of this machine, whose files they stamp.

@@ -69,7 +69,7 @@ def start(
 
 @contextmanager
 def _running(*options: str) -> Iterator[httpx.Client]:
-    line = [sys.executable, "-m", "tasks.demo", "--watch-stdin", *options]
+    line = [sys.executable, "-m", "reward_profiling.demo", "--watch-stdin", *options]
     pipe = subprocess.PIPE
     with (
         subprocess.Popen(line, stdin=pipe, stdout=pipe, cwd=ROOT) as child,

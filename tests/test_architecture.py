@@ -11,11 +11,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCE = sorted([*ROOT.glob("flows/**/*.py"), *ROOT.glob("tasks/**/*.py")])
+SOURCE = sorted(
+    path
+    for room in ("reward_profiling", "flows", "tasks", "deployments")
+    for path in ROOT.glob(f"{room}/**/*.py")
+)
 PURE = [
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
     for path in SOURCE
-    if {"core", "operations"} & set(path.parts) and path.stem != "__init__"
+    if path.is_relative_to(ROOT / "reward_profiling")
+    and not {"cli", "demo", "__init__.py", "__main__.py"} & set(path.parts)
 ]
 
 # What has one name here: path, rollout, num_repeats, reward, run.
@@ -62,7 +67,9 @@ def tracked_files() -> list[Path]:
 
 def test_the_pure_parts_and_the_command_line_import_no_prefect() -> None:
     code = "import sys, {}; print('prefect' in sys.modules)"
-    modules = ", ".join([*PURE, "flows.cli", "flows.commands.files", "flows.terminal"])
+    cli = "reward_profiling.cli"
+    heard = [f"{cli}.app", f"{cli}.commands.files", f"{cli}.terminal"]
+    modules = ", ".join([*PURE, *heard])
 
     done = subprocess.run(
         [sys.executable, "-c", code.format(modules)],
@@ -147,6 +154,9 @@ def test_a_wheel_carries_the_tasks_of_the_embedded_environment(tmp_path: Path) -
 
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"tasks/demo/tasks.jsonl", "tasks/demo/scripts.json"} <= names
-    assert {"flows/cli.py", "tasks/core/wire.py"} <= names
+    assert {
+        "reward_profiling/demo/tasks.jsonl",
+        "reward_profiling/demo/scripts.json",
+    } <= names
+    assert {"reward_profiling/flows/shards.py", "reward_profiling/wire.py"} <= names
     assert [name for name in names if name.startswith("tests")] == []

@@ -1,7 +1,6 @@
 """What is deployed, as it is written: files and automations, without a server."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -9,12 +8,21 @@ import pytest
 import yaml
 from prefect.flows import load_flow_from_entrypoint
 
-import deployments
-from deployments.automations import CHOSEN_STATE, MAX_RESTARTS, automations
-from flows.parameters import RewardProfilingParams
-from tasks.core.outcome import EVENTS, INTERRUPTED_STATE, RUN_TAG, SHARD_TAG
+from reward_profiling.deployments.automations import (
+    CHOSEN_STATE,
+    MAX_RESTARTS,
+    automations,
+)
+from reward_profiling.deployments.registering import PREFECT_FILE
+from reward_profiling.flows.parameters import RewardProfilingParams
+from reward_profiling.reporting.outcome import (
+    EVENTS,
+    INTERRUPTED_STATE,
+    RUN_TAG,
+    SHARD_TAG,
+)
 
-FILE = Path(deployments.__path__[0]) / "prefect.yaml"
+FILE = PREFECT_FILE
 DEPLOYED: list[dict[str, Any]] = yaml.safe_load(FILE.read_text())["deployments"]
 PROFILING = [one for one in DEPLOYED if RUN_TAG in one["tags"]]
 

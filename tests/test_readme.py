@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 import orjson
 import pytest
 
-from tasks.demo.verifiers import VERIFIERS
+from reward_profiling.demo.verifiers import VERIFIERS
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 COMMANDS = (

@@ -18,13 +18,13 @@ import pytest
 from tests.dag.living import Deployed, PrefectServer
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("deployments", "flows", "tasks")
 # Not every environment has a pip of its own; that of the interpreter serves it, too.
 PIP = sys.executable if find_spec("pip") else str(Path(sys.base_prefix, "bin/python3"))
 WHERE = """
 import importlib.metadata, sys
 from prefect.flows import load_flow_from_entrypoint
-import deployments, flows, tasks
+import reward_profiling
+from reward_profiling import deployments, flows, tasks
 print(deployments.__file__, flows.__file__, tasks.__file__, sep="\\n")
 print(importlib.metadata.distribution("gym-reward-profiling").locate_file(""))
 for entrypoint in sys.argv[1:]:
@@ -89,10 +89,10 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(
     installed: Installed,
 ) -> None:
     files = {
-        path.relative_to(ROOT).as_posix(): path.read_bytes()
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        Path(folder, name).relative_to(ROOT).as_posix(): Path(folder, name).read_bytes()
+        for folder, _, names in os.walk(ROOT / "reward_profiling", followlinks=True)
+        for name in names
+        if "__pycache__" not in Path(folder).parts
     }
     with ZipFile(installed.wheel) as wheel:
         held = {
@@ -103,17 +103,18 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(
 
     assert sorted(held) == sorted(files)
     assert [name for name in held if held[name] != files[name]] == []
-    for name in ("deployments/prefect.yaml", "tasks/demo/tasks.jsonl",
-                 "tasks/report/page.html", "tasks/report/vendor/d3.min.js",
-                 "tasks/report/vendor/LICENSES.txt"):  # fmt: skip
-        assert held[name]
+    for name in ("deployments/prefect.yaml", "demo/tasks.jsonl",
+                 "reporting/template/page.html",
+                 "reporting/template/vendor/d3.min.js",
+                 "reporting/template/vendor/LICENSES.txt"):  # fmt: skip
+        assert held[f"reward_profiling/{name}"]
 
 
 def test_what_runs_is_the_wheel_and_entrypoints_are_found_in_it(
     installed: Installed,
 ) -> None:
-    entrypoints = ("flows.reward_profiling.reward_profiling",
-                   "flows.shard_run.shard_run")  # fmt: skip
+    entrypoints = ("reward_profiling.flows.reward_profiling.reward_profiling",
+                   "reward_profiling.flows.shard_run.shard_run")  # fmt: skip
 
     *where, first, second = installed.output_of(
         "python", "-P", "-c", WHERE, *entrypoints
@@ -153,7 +154,7 @@ def test_the_command_profiles_and_reports_in_an_empty_folder(
     assert profiled.startswith("24 of 24 rollouts collected; mean reward 0.750 (n=6 ta")
     page = (installed.empty / "r_report.html").read_text()
     for part in ("page.css", "charts.js", "vendor/d3.min.js", "vendor/plot.umd.min.js"):
-        text = (ROOT / "tasks/report" / part).read_text()
+        text = (ROOT / "reward_profiling/reporting/template" / part).read_text()
         assert text.strip()[-200:] in page
     profile = (installed.empty / "r_reward_profiling.jsonl").read_text()
     assert profile.count("\n") == 6

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from flows.parameters import EMBEDDED_TASKS
+from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from tests.observing import asked, keys, planned, turn, wait_for_lines
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from flows.parameters import EMBEDDED_TASKS
+from reward_profiling.flows.parameters import EMBEDDED_TASKS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -74,7 +74,7 @@ def test_commands_on_files_import_neither_prefect_nor_http(
     )  # fmt: skip
 
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "tasks.adapters.run_directory" in imported, done.stderr
+    assert "reward_profiling.files.run_files" in imported, done.stderr
     assert imported.isdisjoint({"prefect", "httpx", "aiohttp"})
     if arguments[0] == "profile":  # starting would take longer than profiling
         assert imported.isdisjoint({"pydantic", "cyclopts", "rich", "pyarrow"})
@@ -311,11 +311,11 @@ import os, signal, sys
 
 class Interrupting:
     def find_spec(self, name, *_):
-        if name == "tasks.core.errors":
+        if name == "reward_profiling.errors":
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupting())
-from flows.entry import main
+from reward_profiling.cli.entry import main
 main()
 """
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from flows.importing import to_stay
+from reward_profiling.cli.importing import to_stay
 
 
 def test_nothing_is_collected_meanwhile_and_what_was_there_is_left_out_later() -> None:

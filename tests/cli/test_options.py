@@ -6,9 +6,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from flows import cli
-from flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
-from tasks.core.options import (
+from reward_profiling.cli import app
+from reward_profiling.flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
+from reward_profiling.options import (
     CollectOptions,
     PlanOptions,
     ProfileOptions,
@@ -186,7 +186,7 @@ def test_wrong_options_are_told_in_a_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    code = cli.run(arguments)
+    code = app.run(arguments)
 
     shown = capsys.readouterr()
     assert (code, shown.out) == (2, "")

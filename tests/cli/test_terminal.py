@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from flows.parameters import EMBEDDED_TASKS
+from reward_profiling.flows.parameters import EMBEDDED_TASKS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -24,8 +24,8 @@ MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 STARTING = """
 import time
-from flows.terminal import Live
-from tasks.core.starting import ServerState
+from reward_profiling.cli.terminal import Live
+from reward_profiling.servers.server_states import ServerState
 live = Live()
 with live.showing():
     for seconds in (1.0, 2.0):

@@ -17,10 +17,10 @@ from prefect import Flow
 from prefect.client.schemas.objects import State, StateType
 from prefect.context import FlowRunContext
 
-from flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
-from flows.reward_profiling import reward_profiling
-from tasks.core.adaptive import AdaptiveOptions
-from tasks.core.options import CollectOptions, PlanOptions, ServerOptions
+from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions
+from reward_profiling.flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
+from reward_profiling.flows.reward_profiling import reward_profiling
+from reward_profiling.options import CollectOptions, PlanOptions, ServerOptions
 from tests.dag.living import BROWSER, browse
 
 Found = Callable[..., list[dict[str, object]]]

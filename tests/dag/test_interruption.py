@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from flows.parameters import EMBEDDED_TASKS
+from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from tests.observing import asked, is_alive, keys, planned, turn, until
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -26,7 +26,7 @@ for one in "$@"; do
 done
 echo $$ > gym.pid
 echo "serving on $port"
-exec {python} -P -m tasks.demo --port $port
+exec {python} -P -m reward_profiling.demo --port $port
 """
 LONG = ["demo", "--output", "r.jsonl", "--num-repeats", "5", "--concurrency", "12"]
 
@@ -51,7 +51,7 @@ def environments_of(owner: int) -> list[int]:
     return [
         int(pid)
         for pid in children
-        if b"tasks.demo" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        if b"reward_profiling.demo" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
 
 

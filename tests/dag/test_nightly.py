@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from flows.parameters import EMBEDDED_TASKS
+from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from tests.dag.living import BROWSER, Deployed, Hook, Workers, browse
 from tests.observing import until
 
@@ -30,7 +30,14 @@ SUSPECT = "exact_match_agent: all 32 rewards of 8 tasks are 1"
 @contextmanager
 def policy_of(seed: int) -> Iterator[str]:
     """Serve the environment; the same policy draws other answers by another seed."""
-    line = [sys.executable, "-m", "tasks.demo", "--watch-stdin", "--latency-scale", "0"]
+    line = [
+        sys.executable,
+        "-m",
+        "reward_profiling.demo",
+        "--watch-stdin",
+        "--latency-scale",
+        "0",
+    ]
     pipe = subprocess.PIPE
     with subprocess.Popen(
         [*line, "--seed", str(seed)], stdin=pipe, stdout=pipe

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from flows.parameters import EMBEDDED_TASKS
+from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from tests.dag.living import Deployed, Model, PrefectServer, Workers, children_of
 from tests.observing import asked, is_alive, keys, planned, turn, until
 
@@ -24,7 +24,7 @@ for one in "$@"; do
     case $one in ++head_server.port=*) port=${{one#*.port=}} ;; esac
 done
 echo "serving on $port"
-PYTHONPATH={root} setsid {python} -P -m tasks.demo --port $port \
+PYTHONPATH={root} setsid {python} -P -m reward_profiling.demo --port $port \
     --model-url {model} --model m &
 echo "$$ $! $port" > {pids}
 wait

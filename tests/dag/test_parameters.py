@@ -11,9 +11,9 @@ from prefect import Flow
 from prefect.exceptions import ParameterTypeError
 from prefect.utilities.callables import parameter_schema
 
-from flows.parameters import RewardProfilingParams
-from flows.reward_profiling import reward_profiling
-from flows.run_name import sentence
+from reward_profiling.flows.parameters import RewardProfilingParams
+from reward_profiling.flows.reward_profiling import reward_profiling
+from reward_profiling.flows.run_name import sentence
 
 MODELS = (
     "RewardProfilingParams", "ServerOptions", "PlanOptions", "CollectOptions",
@@ -138,9 +138,9 @@ def test_parameters_are_told_as_prefects_own_flow_tells_them(
 def test_telling_parameters_imports_none_of_prefects_server() -> None:
     script = (
         "import sys\n"
-        "from flows.reward_profiling import reward_profiling as flow\n"
-        "from flows.parameters import RewardProfilingParams as Params\n"
-        "given = Params(output='r.jsonl', servers={'demo': True})\n"
+        "from reward_profiling.flows.reward_profiling import reward_profiling as flow\n"
+        "from reward_profiling.flows.parameters import RewardProfilingParams as P\n"
+        "given = P(output='r.jsonl', servers={'demo': True})\n"
         "flow.serialize_parameters({'params': given})\n"
         "print(sorted({'fastapi', 'sqlalchemy', 'uvicorn'} & sys.modules.keys()))"
     )

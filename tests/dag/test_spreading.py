@@ -15,9 +15,9 @@ import httpx
 import orjson
 import pytest
 
-from flows.parameters import EMBEDDED_TASKS
-from tasks.adapters.lock_holder import living_holder
-from tasks.adapters.run_directory import RunFiles
+from reward_profiling.files.lock_holder import living_holder
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from tests.dag.living import COMMAND, Deployed
 from tests.observing import keys, turn, until
 
@@ -31,10 +31,10 @@ PREFECT_FILE = f"""
 name: shards
 deployments:
   - name: {POOL}
-    entrypoint: flows.shard_run.shard_run
+    entrypoint: reward_profiling.flows.shard_run.shard_run
     work_pool: {{name: {POOL}}}
   - name: {IDLE}
-    entrypoint: flows.shard_run.shard_run
+    entrypoint: reward_profiling.flows.shard_run.shard_run
     work_pool: {{name: {IDLE}}}
 """
 ON_WORKERS = (

@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from flows.parameters import EMBEDDED_TASKS
-from tasks.adapters.file_stamp import file_stamp
-from tasks.core.models import AggregateSummary, PlanSummary
-from tasks.step_results import FilesAgree, StaleResultError
+from reward_profiling.files.file_stamps import file_stamp
+from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.models import AggregateSummary, PlanSummary
+from reward_profiling.tasks.step_results import FilesAgree, StaleResultError
 from tests.observing import until
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

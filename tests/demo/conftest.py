@@ -27,7 +27,7 @@ KNOBS_OFF = {
 @contextmanager
 def running(*options: str, env: dict[str, str] | None = None) -> Iterator[str]:
     """Run the embedded environment and give its URL."""
-    command = [sys.executable, "-m", "tasks.demo", "--watch-stdin", *options]
+    command = [sys.executable, "-m", "reward_profiling.demo", "--watch-stdin", *options]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=ROOT, env=env) as child:
         assert child.stdout is not None
@@ -65,5 +65,5 @@ def launch() -> Iterator[Callable[..., httpx.Client]]:
 
 @pytest.fixture(scope="session")
 def task_rows() -> list[dict[str, object]]:
-    path = ROOT / "tasks" / "demo" / "tasks.jsonl"
+    path = ROOT / "reward_profiling" / "demo" / "tasks.jsonl"
     return [orjson.loads(line) for line in path.read_bytes().splitlines()]

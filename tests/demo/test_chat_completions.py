@@ -1,13 +1,13 @@
 import pytest
 
-from tasks.core.errors import DatasetError
-from tasks.demo.chat_completions import (
+from reward_profiling.demo.chat_completions import (
     NotACompletionError,
     chat_request,
     response_from_chat,
 )
-from tasks.demo.model_endpoint import base_url
-from tasks.demo.responses import output_text
+from reward_profiling.demo.model_endpoint import base_url
+from reward_profiling.demo.responses import output_text
+from reward_profiling.errors import DatasetError
 
 PARTS = [{"type": "input_text", "text": "a"}, {"type": "text", "text": "b"}]
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.core.errors import DatasetError
-from tasks.demo.verifiers import NOTHING, exact_match, normalized
+from reward_profiling.demo.verifiers import NOTHING, exact_match, normalized
+from reward_profiling.errors import DatasetError
 
 WORDS = st.text(alphabet=st.characters(categories=["Lu", "Ll", "Nd"]), min_size=1)
 

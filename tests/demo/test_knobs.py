@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 import httpx
 import pytest
 
-from tasks.demo.knobs import Knobs
+from reward_profiling.demo.knobs import Knobs
 
 Rows = Sequence[Mapping[str, object]]
 

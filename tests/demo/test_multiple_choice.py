@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.core.errors import DatasetError
-from tasks.demo.verifiers import NOTHING, multiple_choice
+from reward_profiling.demo.verifiers import NOTHING, multiple_choice
+from reward_profiling.errors import DatasetError
 
 OPTIONS = [{"A": "A cat"}, {"B": "Paris"}, {"C": "Rome"}, {"D": "Oslo"}]
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.core.errors import DatasetError
-from tasks.demo.numerals import read_numerals
-from tasks.demo.verifiers import NOTHING, number_match
+from reward_profiling.demo.numerals import read_numerals
+from reward_profiling.demo.verifiers import NOTHING, number_match
+from reward_profiling.errors import DatasetError
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -6,9 +6,9 @@ import anyio
 import orjson
 import pytest
 
-from tasks.demo.policy import ScriptedPolicy, guessed_script, read_scripts
-from tasks.demo.responses import Json, Reply, output_text
-from tasks.demo.verifiers import VERIFIERS
+from reward_profiling.demo.policy import ScriptedPolicy, guessed_script, read_scripts
+from reward_profiling.demo.responses import Json, Reply, output_text
+from reward_profiling.demo.verifiers import VERIFIERS
 
 Rows = Sequence[Mapping[str, object]]
 

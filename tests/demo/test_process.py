@@ -12,14 +12,15 @@ import orjson
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "tasks.demo"]
+COMMAND = [sys.executable, "-m", "reward_profiling.demo"]
 PIPE = subprocess.PIPE
 
 # An owner that starts the environment, passes its line on, and lives on.
 OWNER = """
 import subprocess, sys, time
 child = subprocess.Popen(
-    [sys.executable, "-m", "tasks.demo", "--watch-stdin"], stdin=subprocess.PIPE
+    [sys.executable, "-m", "reward_profiling.demo", "--watch-stdin"],
+    stdin=subprocess.PIPE,
 )
 time.sleep(60)
 """

@@ -1,5 +1,0 @@
-"""`python -m flows` is the `reward-profiling` command."""
-
-from flows.entry import main
-
-main()

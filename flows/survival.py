@@ -1,0 +1,64 @@
+"""A run outlasts its worker, and heeds its page without one.
+
+A worker reads what its runs write to their standard error, and shows it. When nobody
+does, Prefect's console, which is Rich's, would end the process at its next line. And it
+is the worker that tells a run that a person cancelled it; one that lost sight of
+Prefect's server for a while does so no more, and a run from the command line has none.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from prefect.logging.handlers import PrefectConsoleHandler
+from rich.console import Console
+
+from reward_profiling.flows.ending import state_in_prefect
+from reward_profiling.stop_scope import exit_code_of_signal, stop_before_signal
+
+_LOOK_SECONDS = 5.0
+
+
+@contextmanager
+def outlasting_its_worker() -> Iterator[None]:
+    """Have the present run outlast its worker while the block runs."""
+    _keep_console_from_exiting()
+    heeding = asyncio.create_task(_heed_page(os.getppid()))
+    try:
+        yield
+    finally:
+        heeding.cancel()
+
+
+def _keep_console_from_exiting() -> None:
+    for handler in logging.getLogger().handlers:  # Prefect's is one of the root
+        if isinstance(handler, PrefectConsoleHandler):
+            # Rich asks for a subclass, but the console is made by Prefect.
+            handler.console.on_broken_pipe = partial(  # type: ignore[method-assign]
+                _fall_silent, handler.console
+            )
+
+
+def _fall_silent(console: Console) -> None:
+    console.quiet = True
+
+
+async def _heed_page(worker: int) -> None:
+    """Stop this process when a person cancelled or suspended its run.
+
+    A worker that lives has time until the next look to do so itself.
+    """
+    was_told = False
+    while exit_code_of_signal() is None:
+        await asyncio.sleep(_LOOK_SECONDS)
+        state = await state_in_prefect()
+        is_told = state is not None and (
+            state.is_cancelling() or state.is_cancelled() or state.is_paused()
+        )
+        if is_told and (was_told or os.getppid() != worker):
+            stop_before_signal(signal.SIGTERM)
+        was_told = is_told

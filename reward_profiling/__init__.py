@@ -1,0 +1,1 @@
+"""Profiles the rewards of NeMo Gym environments: the library and the command."""

@@ -1,0 +1,1 @@
+"""Choosing: select task rows, compare runs, adapt repeats."""

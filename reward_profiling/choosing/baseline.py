@@ -1,0 +1,58 @@
+"""Compare a run with its baseline: what came of it is a finding, never a lost run."""
+
+from pathlib import Path
+
+from reward_profiling.choosing.comparison import CompareOptions, finding_of
+from reward_profiling.choosing.comparison_run import compare_outputs, write_comparison
+from reward_profiling.errors import ConfigError, RecordError
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.insights.schema import Finding
+from reward_profiling.models import RunSummary
+from reward_profiling.options import BaselineOptions
+
+
+def add_comparison(
+    summary: RunSummary,
+    files: RunFiles,
+    options: BaselineOptions,
+    pass_threshold: float,
+) -> RunSummary:
+    """Write `<stem>_comparison.json`; return the summary with the verdict in it.
+
+    A baseline that is not there, or cannot be compared, is a finding: hours of rollouts
+    are not lost over it.
+    """
+    baseline = Path(options.baseline or "")
+    settings = CompareOptions(
+        max_regression=options.max_regression, pass_threshold=pass_threshold
+    )
+    try:
+        found = compare_outputs(RunFiles(baseline), files, settings)
+    except (ConfigError, RecordError) as error:
+        return _with(summary, _not_compared(baseline, error))
+    write_comparison(files.comparison, found)
+    files_written = (*summary.files, str(files.comparison))
+    summary = summary.model_copy(
+        update={
+            "files": files_written,
+            "warnings": (*summary.warnings, *found.warnings),
+        }
+    )
+    return _with(summary, finding_of(found))
+
+
+def _with(summary: RunSummary, finding: Finding | None) -> RunSummary:
+    if finding is None:
+        return summary
+    return summary.model_copy(update={"findings": (finding, *summary.findings)})
+
+
+def _not_compared(baseline: Path, error: Exception) -> Finding:
+    return Finding(
+        name="not_compared",
+        severity="warning",
+        agent=None,
+        sentence=f"nothing was compared with the baseline {baseline}: {error}",
+        evidence={},
+        remedy="run once into the baseline's path, or name another baseline",
+    )

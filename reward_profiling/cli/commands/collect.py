@@ -1,0 +1,176 @@
+"""`collect` and `aggregate`: over HTTP, and without Prefect."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions, in_words
+from reward_profiling.choosing.plan_extension import grow_plan
+from reward_profiling.cli.exit_codes import ExitCode
+from reward_profiling.cli.terminal import STOPPED, Live, complain, err, out, warn
+from reward_profiling.collecting.aggregation.aggregate_metrics import (
+    aggregate as aggregate_output,
+)
+from reward_profiling.collecting.shard_collection import (
+    collect_shard,
+    not_collected,
+    open_shard,
+)
+from reward_profiling.collecting.spreading.shard_merge import merge_shards
+from reward_profiling.errors import ConfigError
+from reward_profiling.files.output_lock import collection_lock
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import AggregateSummary, ShardSummary
+from reward_profiling.options import AggregateOptions, CollectOptions, ProfileOptions
+from reward_profiling.reporting.summary_words import slowest_rollouts, zeros
+from reward_profiling.servers.readiness import wait_until_ready
+from reward_profiling.stop_scope import exit_code_of_signal, stop_on_signals
+
+NEXT = "write the plan with `materialize` first"
+_COLLECT = CollectOptions()
+_AGGREGATE = AggregateOptions()
+
+
+class Adaptive(AdaptiveOptions):
+    """Adaptive repeats, where no profile follows that says what passes."""
+
+    pass_threshold: float = 1.0
+    """What counts as passing for --adaptive: a reward of at least this."""
+
+
+_ADAPTIVE = Adaptive()
+
+
+def collect(
+    *,
+    output: Path,
+    head_url: str,
+    start_timeout: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0,
+    options: Annotated[CollectOptions, Parameter(name="*")] = _COLLECT,
+    adaptive: Annotated[Adaptive, Parameter(name="*")] = _ADAPTIVE,
+) -> int:
+    """Collect what a plan still owes, from running servers.
+
+    Args:
+        output: The rollouts file; its plan lies beside it.
+        head_url: Head server of the running servers, such as http://127.0.0.1:11000.
+        start_timeout: Seconds until every server must be ready.
+        options: How owed rollouts are collected.
+        adaptive: Whether open tasks get more repeats.
+    """
+    files = RunFiles(output)
+    if adaptive.adaptive and options.shard is not None:
+        raise ConfigError(
+            "--adaptive looks at all shards; collect them in one process, with"
+            " --num-shards"
+        )
+    if not files.materialized_inputs.exists():  # before a lock makes the folder
+        raise ConfigError(f"{files.materialized_inputs} does not exist; {NEXT}")
+    with collection_lock(files, options):
+        where = head_url.rstrip("/"), start_timeout
+        collecting = _collect_rounds(files, where, options, adaptive)
+        try:
+            shards = asyncio.run(collecting)
+        except asyncio.CancelledError:
+            code = exit_code_of_signal()
+            if code is None:
+                raise
+            complain(STOPPED)
+            return code
+    return _show(files, shards)
+
+
+async def _collect_rounds(
+    files: RunFiles,
+    where: tuple[str, float],
+    options: CollectOptions,
+    adaptive: Adaptive,
+) -> list[ShardSummary]:
+    """Collect, and go on with more repeats of open tasks while that is asked for."""
+    with stop_on_signals():
+        while True:
+            shards = await _collect(files, *where, options)
+            is_stopped = any(shard.stopped for shard in shards)
+            if not adaptive.adaptive or is_stopped or exit_code_of_signal():
+                return shards
+            reading = ProfileOptions(pass_threshold=adaptive.pass_threshold)
+            grown = grow_plan(files, adaptive, reading)
+            err.print(in_words(grown))
+            if not grown.num_new:
+                return shards
+
+
+async def _collect(
+    files: RunFiles, head_url: str, seconds: float, options: CollectOptions
+) -> list[ShardSummary]:
+    opened = [open_shard(files, i, n, options) for i, n in options.shards()]
+    if not any(shard.owed for shard in opened):
+        err.print("nothing to do: every planned rollout is collected or given up")
+        shards = [not_collected(shard) for shard in opened]
+    else:
+        servers = await wait_until_ready(head_url, seconds, err.print)
+        err.print(f"at most {options.concurrency} rollouts in flight", style="dim")
+        live = Live()
+        with live.showing():
+            shards = await asyncio.gather(
+                *(collect_shard(s, servers, options, live.observe) for s in opened)
+            )
+        for progress in live.seen:
+            if slowest := slowest_rollouts(progress):
+                live.say(slowest)
+    if options.shard is None:
+        merge_shards(files)
+    return list(shards)
+
+
+def _show(files: RunFiles, shards: list[ShardSummary]) -> int:
+    planned = sum(shard.planned for shard in shards)
+    missing = sum(shard.missing for shard in shards)
+    out.print(f"{planned - missing} of {planned} rollouts collected")
+    path = shards[0].path if len(shards) == 1 else files.rollouts
+    out.print(f"  {path}", style="dim")
+    if (code := exit_code_of_signal()) is not None:
+        complain(STOPPED)
+        return code
+    for shard in shards:
+        if shard.stopped:
+            (complain if shard.is_failed else warn)(shard.stopped)
+            break
+    if any(shard.is_failed for shard in shards):
+        return ExitCode.FAILED
+    return ExitCode.PARTIAL if missing else ExitCode.WHOLE
+
+
+def aggregate(
+    *,
+    output: Path,
+    head_url: str,
+    options: Annotated[AggregateOptions, Parameter(name="*")] = _AGGREGATE,
+) -> int:
+    """Ask the environment servers for their own metrics over what was collected.
+
+    Args:
+        output: The rollouts file.
+        head_url: Head server of the running servers, such as http://127.0.0.1:11000.
+        options: Which rollouts without a reward count as zero.
+    """
+    files = RunFiles(output)
+
+    async def ask() -> AggregateSummary:
+        servers = await wait_until_ready(head_url.rstrip("/"), 600.0, err.print)
+        return await aggregate_output(files, servers, options)
+
+    summary = asyncio.run(ask())
+    for warning in summary.warnings:
+        warn(warning)
+    if told := zeros(summary):
+        out.print(told)
+    if summary.path is None:
+        complain("no environment server gave metrics")
+        return ExitCode.FAILED
+    out.print(f"metrics of {summary.num_servers} environment servers")
+    out.print(f"  {summary.path}", style="dim")
+    return ExitCode.WHOLE

@@ -1,0 +1,156 @@
+"""`compare`: is a candidate better than a baseline, and could these runs tell."""
+
+import textwrap
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from reward_profiling.choosing.comparison import (
+    CompareOptions,
+    Comparison,
+    Difference,
+    Flip,
+    verdict_in_words,
+)
+from reward_profiling.choosing.comparison_run import (
+    compare_outputs,
+    refuse_target,
+    write_comparison,
+)
+from reward_profiling.cli.exit_codes import ExitCode
+from reward_profiling.cli.terminal import out, show_table, warn
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.numerics.figures import figure, signed_figure
+
+_OPTIONS = CompareOptions()
+_CODES = {
+    None: ExitCode.WHOLE,
+    "PASS": ExitCode.WHOLE,
+    "REGRESSED": ExitCode.REGRESSED,
+    "INCONCLUSIVE": ExitCode.INCONCLUSIVE,
+}
+_STYLES = {"PASS": "green", "REGRESSED": "bold red", "INCONCLUSIVE": "yellow"}
+_SHOWN = 10
+
+
+def compare(
+    *,
+    baseline: Path,
+    candidate: Path,
+    json: Path | None = None,
+    options: Annotated[CompareOptions, Parameter(name="*")] = _OPTIONS,
+) -> int:
+    """Compare two outputs on the tasks that both scored, paired by what they say.
+
+    With --max-regression the exit code is the verdict: 0 PASS, 5 REGRESSED, 6
+    INCONCLUSIVE.
+
+    Args:
+        baseline: The rollouts file to compare with; its plan lies beside it.
+        candidate: The rollouts file that is judged; its plan lies beside it.
+        json: Write the whole comparison into this file, every flip and every task that
+            only one of them has.
+        options: What is compared, and what is too much worse.
+    """
+    if json is not None:
+        refuse_target(json)
+    found = compare_outputs(RunFiles(baseline), RunFiles(candidate), options)
+    if json is not None:
+        write_comparison(json, found)
+    for warning in found.warnings:
+        warn(warning)
+    _show(found)
+    if json is not None:
+        out.print(f"  {json}", style="dim")
+    return _CODES[found.judgement]
+
+
+def _show(found: Comparison) -> None:
+    said = verdict_in_words(found)
+    if found.judgement is not None:
+        said = f"{found.judgement} {said}"
+    for index, line in enumerate(textwrap.wrap(said, out.width)):
+        text = Text(line)
+        if index == 0 and found.judgement is not None:
+            text.stylize(_STYLES[found.judgement], 0, len(found.judgement))
+        out.print(text)
+    out.print()
+    rows = [_cells(one) for one in (*found.agents, found.overall)]
+    show_table(("agent", "tasks", "before", "now", "change", "gained", "lost"), rows)
+    out.print()
+    for line in _notes(found):
+        for part in textwrap.wrap(line, out.width - 1):
+            out.print(Text(f" {part}", style="dim"))
+    _show_flips(found.flips)
+    _show_alone(found)
+
+
+def _cells(one: Difference) -> tuple[str, ...]:
+    error = f" ± {figure(one.standard_error)}" if one.standard_error else ""
+    return (
+        one.agent or "all tasks",
+        str(one.num_tasks),
+        figure(one.baseline_mean),
+        figure(one.candidate_mean),
+        f"{signed_figure(one.difference)}{error}",
+        str(one.mcnemar.gained),
+        str(one.mcnemar.lost),
+    )
+
+
+def _notes(found: Comparison) -> list[str]:
+    overall = found.overall
+    notes = [overall.caution] if overall.caution else []
+    if overall.mcnemar.p_value is not None:
+        notes.append(
+            f"tasks that most rollouts pass: {overall.mcnemar.gained} gained,"
+            f" {overall.mcnemar.lost} lost, p = {overall.mcnemar.p_value:.3f} (exact"
+            " McNemar)"
+        )
+    if overall.detectable is not None:
+        notes.append(
+            f"these {overall.num_tasks} tasks find a difference of"
+            f" {figure(overall.detectable)} four times in five"
+        )
+    if overall.tasks_needed is not None and found.judgement == "INCONCLUSIVE":
+        notes.append(
+            f"a difference of {found.max_regression:g} would take"
+            f" {overall.tasks_needed} such tasks"
+        )
+    return notes
+
+
+def _show_flips(flips: tuple[Flip, ...]) -> None:
+    if not flips:
+        return
+    out.print()
+    rows = [
+        (
+            "lost" if flip.is_lost else "gained",
+            f"{flip.agent} {flip.candidate_task}",
+            f"{flip.baseline_passed}/{flip.baseline_scored}",
+            f"{flip.candidate_passed}/{flip.candidate_scored}",
+            flip.label or "",
+        )
+        for flip in flips[:_SHOWN]
+    ]
+    show_table(("flip", "task", "before", "now", "input"), rows, last_is_prose=True)
+    if len(flips) > _SHOWN:
+        more = f"  … and {len(flips) - _SHOWN} more; --json FILE lists them all"
+        out.print(more, style="dim")
+
+
+def _show_alone(found: Comparison) -> None:
+    for unpaired, name in (
+        (found.only_baseline, "baseline"),
+        (found.only_candidate, "candidate"),
+    ):
+        reasons = Counter(task.reason for task in unpaired)
+        for reason, count in reasons.most_common():
+            out.print()
+            tasks = "1 task" if count == 1 else f"{count} tasks"
+            said = f"{tasks} of the {name} not compared: {reason}"
+            out.print(Text(said, "yellow"))

@@ -1,0 +1,144 @@
+"""`run` and `demo`: the whole workflow, conducted by Prefect."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Never
+
+from cyclopts import Parameter
+
+from reward_profiling.cli.exit_codes import ExitCode
+from reward_profiling.cli.importing import to_stay
+from reward_profiling.cli.terminal import Live, complain, err, show_summary
+from reward_profiling.collecting.watcher import watcher
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.flows.parameters import RewardProfilingParams
+from reward_profiling.flows.runner_extras import need_extra
+from reward_profiling.options import CollectOptions, PlanOptions, ServerOptions
+from reward_profiling.planning.materialization import check_input, refuse_change
+from reward_profiling.servers.child_processes import leftovers_stopped
+from reward_profiling.servers.server_sessions import check_servers
+
+DEMO_OUTPUT = Path("reward-profiling-demo/rollouts.jsonl")
+_DEMO_REPEATS = 8
+_STARTING = "starting Prefect's temporary server …"
+_PREFECT_DEFAULTS = {
+    # The command line shows the run itself; Prefect's page has the full log.
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "DO_NOT_TRACK": "1",
+}
+
+
+def run(
+    *,
+    params: Annotated[RewardProfilingParams, Parameter(name="*")],
+) -> int:
+    """Plan, collect and profile; the same command again does only the rest.
+
+    Args:
+        params: What to profile.
+    """
+    files = RunFiles(params.output)
+    need_extra(params.spread.runner)
+    # Before Prefect takes its seconds, and servers their minutes; and held meanwhile,
+    # so that the flow need not read the input again.
+    checked = check_input(params.input_path, params.plan)
+    refuse_change(checked, files)
+    if not files.rollouts.exists():  # else there may be nothing to start servers for
+        check_servers(params.servers)
+    return _run_flow(params)
+
+
+def demo(
+    *,
+    output: Path | None = None,
+    num_repeats: int = _DEMO_REPEATS,
+    concurrency: int = 16,
+    model_url: str | None = None,
+    model: str | None = None,
+) -> int:
+    """Profile the embedded environment: 24 small tasks, three verifiers.
+
+    Args:
+        output: The rollouts file; by default a new folder, reward-profiling-demo.
+        num_repeats: Rollouts per task.
+        concurrency: Rollouts in flight at most.
+        model_url: OpenAI-compatible endpoint to ask instead of the scripted policy;
+            its key is read from the environment variable MODEL_API_KEY.
+        model: Name of the model at that endpoint.
+    """
+    return run(
+        params=RewardProfilingParams(
+            output=output or _unused(DEMO_OUTPUT),
+            servers=ServerOptions(demo=True, model_url=model_url, model=model),
+            plan=PlanOptions(num_repeats=num_repeats),
+            collect=CollectOptions(concurrency=concurrency),
+        )
+    )
+
+
+def _unused(output: Path) -> Path:
+    """Return the path, in the first numbered folder that does not exist yet."""
+    folder, number = output.parent, 1
+    while folder.exists():
+        number += 1
+        folder = output.parent.with_name(f"{output.parent.name}-{number}")
+    return folder / output.name
+
+
+def _has_no_settings() -> bool:
+    """Say whether Prefect can know no server: by the environment or by a file."""
+    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
+    here = map(Path, ("prefect.toml", "pyproject.toml", ".env"))
+    files = (home / "profiles.toml", *here)
+    told = {"PREFECT_API_URL", "PREFECT_PROFILES_PATH"}
+    is_told = any(name.upper() in told for name in os.environ)
+    return not is_told and not any(map(Path.exists, files))
+
+
+def _run_flow(params: RewardProfilingParams) -> int:
+    for name, value in _PREFECT_DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    for name in ("NO_PROXY", "no_proxy"):
+        # A proxy of the network does not know this machine's own addresses.
+        hosts = [host for host in os.environ.get(name, "").split(",") if host]
+        os.environ[name] = ",".join(dict.fromkeys([*hosts, "127.0.0.1", "localhost"]))
+    is_told = _has_no_settings()
+    if is_told:  # before the imports, which take a while
+        err.print(_STARTING, style="dim")
+    # Read after the environment is set: Prefect takes its settings on import.
+    with to_stay():
+        from reward_profiling.cli.conducting import conduct, is_server_temporary  # noqa: PLC0415
+
+    # Not before: an exception while extension modules are imported can crash them.
+    signal.signal(signal.SIGTERM, _exit_on_sigterm)
+    if not is_told and is_server_temporary():
+        err.print(_STARTING, style="dim")
+    live = Live()
+    token = watcher.set(live)
+    try:
+        with leftovers_stopped(), live.showing():
+            ended = asyncio.run(conduct(params, live))
+    finally:
+        watcher.reset(token)
+    if ended.summary is not None:
+        show_summary(ended.summary)
+    if ended.message:
+        complain(ended.message)
+    if ended.is_prefect_away:
+        # At exit Prefect waits a minute and a half for its server, and nothing of ours
+        # is left to do.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended.exit_code)
+    return ended.exit_code
+
+
+def _exit_on_sigterm(*_: object) -> Never:
+    sys.exit(ExitCode.TERMINATED)

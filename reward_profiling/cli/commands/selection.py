@@ -1,0 +1,90 @@
+"""`select`: the task rows that a trainer should see, from the file they came from."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from reward_profiling.choosing.selection import SelectionSummary, SelectOptions
+from reward_profiling.choosing.selection_run import Targets, select_rows
+from reward_profiling.cli.exit_codes import ExitCode
+from reward_profiling.cli.terminal import out, show_table, warn
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.options import Frozen
+
+
+class SelectionFiles(Frozen):
+    """Files of a selection beside the input and the rollouts."""
+
+    inputs: Path | None = None
+    """The plan, the materialized inputs. Default: the one beside the rollouts."""
+
+    output: Path | None = None
+    """File of the kept rows, from which the other two are named. Default: beside the
+    rollouts, as _kept.jsonl, _rejected.jsonl and _undetermined.jsonl."""
+
+    dataset_folder: Path | None = None
+    """Also write the kept rows as a folder that Hugging Face's load_dataset takes,
+    with a card."""
+
+
+_FILES = SelectionFiles()
+_OPTIONS = SelectOptions()
+
+
+def select(
+    *,
+    input: Path,  # noqa: A002 - the flag's name
+    rollouts: Path,
+    options: Annotated[SelectOptions, Parameter(name="*")] = _OPTIONS,
+    where: Annotated[SelectionFiles, Parameter(name="*")] = _FILES,
+) -> int:
+    """Deal task rows into kept, rejected and undetermined, by their pass rate.
+
+    The three files add up to the input, each row in the bytes that it had.
+
+    Args:
+        input: The task rows that the rollouts were made from.
+        rollouts: The collected records, Gym's or ours; their plan lies beside them.
+        options: Which rows are kept, and how they are written.
+        where: Where it is written.
+    """
+    files = RunFiles(rollouts)
+    targets = replace(
+        Targets.beside(files, where.output), dataset_folder=where.dataset_folder
+    )
+    summary = select_rows(input, files, targets, options, inputs=where.inputs)
+    for warning in summary.warnings:
+        warn(warning)
+    _show(summary)
+    return ExitCode.WHOLE
+
+
+def _show(summary: SelectionSummary) -> None:
+    mean = summary.mean_pass_rate
+    rate = "" if mean is None else f", mean pass rate {mean:.3f}"
+    out.print(
+        f"{summary.kept} of {summary.num_rows} rows kept (pass rate in"
+        f" {summary.band}){rate}"
+    )
+    out.print()
+    rows = [
+        ("kept", str(summary.kept)),
+        ("rejected", str(summary.rejected)),
+        ("undetermined", str(summary.undetermined)),
+        *((f"  {reason}", str(count)) for reason, count in summary.reasons.items()),
+    ]
+    show_table(("rows", "n"), rows)
+    old = summary.old_rates
+    if old is not None:
+        said = "" if old.correlation is None else f", correlation {old.correlation:.2f}"
+        out.print()
+        out.print(
+            f"{old.field}: {old.old_mean:.3f} before, {old.new_mean:.3f} now"
+            f" (n={old.num_rows} rows{said}); {old.num_moved} rows moved into the band"
+            " or out of it"
+        )
+    out.print()
+    for path in summary.files:
+        out.print(f"  {path}", style="dim")

@@ -1,0 +1,91 @@
+"""Runs the flow in this process and says how it ended."""
+
+import asyncio
+from typing import Any, NamedTuple
+
+import httpx
+from prefect.client.schemas.objects import State
+from prefect.exceptions import Abort, Pause, PrefectException
+from prefect.settings import PREFECT_API_URL
+
+from reward_profiling.cli.exit_codes import ExitCode
+from reward_profiling.cli.importing import to_stay
+from reward_profiling.cli.terminal import STOPPED, Live, warn
+from reward_profiling.flows.parameters import RewardProfilingParams
+from reward_profiling.flows.reward_profiling import reward_profiling
+from reward_profiling.flows.tagging import tagged_run
+from reward_profiling.models import RunSummary
+from reward_profiling.options import Strictness
+from reward_profiling.reporting.outcome import too_bad
+from reward_profiling.stop_scope import exit_code_of_signal
+
+
+class Ended(NamedTuple):
+    """How a run ended: its summary if it came that far, and the exit code."""
+
+    exit_code: int
+    summary: RunSummary | None = None
+    message: str | None = None
+    is_prefect_away: bool = False
+    """Whether Prefect's server does not answer any more."""
+
+
+def is_server_temporary() -> bool:
+    """Say whether Prefect would start a server for this run alone."""
+    return not PREFECT_API_URL.value()
+
+
+async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
+    """Run the flow to its end; what the flow raised is raised again."""
+    if is_server_temporary():
+        # It takes a second and more to import, and is for nothing with a server.
+        with to_stay():
+            from reward_profiling.cli.temporary_server import (  # noqa: PLC0415
+                prepare_temporary_server,
+            )
+
+        prepare_temporary_server()
+    try:
+        with tagged_run():  # automations watch it as they watch deployed runs
+            state = await reward_profiling(params, return_state=True)
+    except (asyncio.CancelledError, Abort, Pause) as error:
+        # A signal, or a person who ended or suspended the run in Prefect.
+        if exit_code_of_signal() is None and isinstance(error, asyncio.CancelledError):
+            raise
+        return _ended(live.summary)._replace(message=STOPPED)
+    except (httpx.HTTPError, PrefectException, RuntimeError) as error:
+        # What the flow raises comes back in its state; this is Prefect's own trouble.
+        if live.summary is None:
+            said = f"Prefect's server does not answer: {error}"
+            return Ended(ExitCode.FAILED, None, said, is_prefect_away=True)
+        warn("Prefect's server went away; its page does not show how this run ended")
+        return _ended(live.summary, params.profile.strict)._replace(
+            is_prefect_away=True
+        )
+    return await _ended_in(state, params, live)
+
+
+async def _ended_in(
+    state: State[Any], params: RewardProfilingParams, live: Live
+) -> Ended:
+    """Say how a run ended whose flow came to its end; what it raised is raised."""
+    if not state.is_final():  # a person cancelled or suspended it meanwhile
+        said = f"the run stays {state.name} in Prefect: {state.message}"
+        return _ended(live.summary)._replace(message=said)
+    result = await state.aresult(raise_on_failure=False)
+    if isinstance(result, RunSummary):
+        return _ended(result, params.profile.strict)
+    if isinstance(result, Exception):
+        raise result  # with its own traceback; main tells ours from a defect
+    return Ended(ExitCode.FAILED, None, f"the run ended {state.name}: {state.message}")
+
+
+def _ended(summary: RunSummary | None, strict: Strictness | None = None) -> Ended:
+    if (code := exit_code_of_signal()) is not None:
+        return Ended(code, summary, STOPPED)
+    if summary is None or summary.is_failed:
+        return Ended(ExitCode.FAILED, summary)
+    if summary.is_partial:
+        return Ended(ExitCode.PARTIAL, summary)
+    said = too_bad(strict, summary)
+    return Ended(ExitCode.UNSOUND if said else ExitCode.WHOLE, summary, said)

@@ -1,0 +1,165 @@
+"""What `inspect` shows of an output: its files, how complete it is, how tasks did."""
+
+import sys
+from collections.abc import Iterable
+
+import msgspec
+from rich.text import Text
+
+from reward_profiling.cli.exit_codes import ExitCode
+from reward_profiling.cli.terminal import out, show_table
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.numerics.figures import figure
+from reward_profiling.profiling.run_counts import RunCounts
+from reward_profiling.reporting.gym_health import read_gym_health
+from reward_profiling.reporting.inspection import (
+    FileGlance,
+    NamedTask,
+    Overview,
+    overview,
+)
+from reward_profiling.reporting.overview import Tenth
+from reward_profiling.reporting.summary_words import COLUMNS, agent_cells, findings
+
+_BAR = "█"
+_PARTS = " ▏▎▍▌▋▊▉"
+_BAR_WIDTH = 40
+
+
+def show_output(
+    files: RunFiles, *, pass_threshold: float = 1.0, as_json: bool = False
+) -> int:
+    """Print an output's files, its completion, and how its tasks did.
+
+    Raises:
+        ConfigError: there is nothing at that path.
+        RecordError: a line cannot be read; names file and line.
+    """
+    found = overview(files, pass_threshold=pass_threshold)
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found)))
+        sys.stdout.buffer.write(b"\n")
+    else:
+        _show(found, files)
+    is_partial = found.counts is not None and found.counts.is_partial
+    return ExitCode.PARTIAL if is_partial else ExitCode.WHOLE
+
+
+def _show(found: Overview, files: RunFiles) -> None:
+    rows = [
+        (file.name, f"{file.num_lines:,}" if file.num_lines else "", _size(file))
+        for file in found.files
+    ]
+    show_table(("file", "lines", "size"), rows)
+    if found.counts is not None:
+        out.print()
+        _show_completion(found, found.counts)
+    _show_health(files)
+    if found.is_outdated:
+        said = "the profile is older than the records; `profile` them again"
+        out.print(Text(said, style="yellow"))
+    if found.counts is not None:
+        _show_tasks(found, found.counts)
+
+
+def _size(file: FileGlance) -> str:
+    size = file.num_bytes
+    for power, unit in ((3, "GB"), (2, "MB"), (1, "KB")):
+        if size >= 1000**power:
+            return f"{size / 1000**power:.1f} {unit}"
+    return f"{size} B"
+
+
+def _show_completion(found: Overview, counts: RunCounts) -> None:
+    """Print how much of the plan there is, and what is not."""
+    share = (
+        f" ({100 * counts.collected / counts.planned:.1f} %)" if counts.planned else ""
+    )
+    parts = [
+        f"{counts.collected} of {counts.planned} planned rollouts collected{share}"
+    ]
+    for count, words in (
+        (found.num_owed, "owed"),
+        (found.num_given_up, "given up"),
+        (counts.masked, "masked"),
+        (counts.unscored, "without a usable reward"),
+    ):
+        if count:
+            parts.append(f"{count} {words}")
+    style = "yellow" if counts.is_partial else "green"
+    out.print(Text(", ".join(parts), style=f"bold {style}"))
+    for finding in findings(counts):
+        out.print(Text(f"  ! {finding}", style="yellow"))
+
+
+def _show_health(files: RunFiles) -> None:
+    """Print the verdicts of Gym's own health check, where there are any."""
+    health = read_gym_health(files)
+    if health is None:
+        return
+    counts = [f"{count} {verdict}" for verdict, count in health.verdicts.items()]
+    said = ", ".join(counts) or "no rollouts"
+    style = "yellow" if health.verdicts.get("unhealthy") else "default"
+    out.print(Text(f"Gym's health check: {said}", style=style))
+    for check, count in health.issues.items():
+        out.print(Text(f"  {count} {check}", style=style))
+    for rollout, found in health.unhealthy:
+        out.print(Text(f"  {rollout}: {found}", style="dim"))
+
+
+def _show_tasks(found: Overview, counts: RunCounts) -> None:
+    out.print()
+    show_table(COLUMNS, [agent_cells(agent) for agent in counts.agents])
+    if not found.tenths:
+        return
+    out.print()
+    scored = counts.num_scored_tasks
+    out.print(Text(f" mean reward of {_tasks(scored)}", style="bold"))
+    for line in bars(found.tenths, min(_BAR_WIDTH, out.width - 30)):
+        out.print(Text(f" {line}"))
+    for title, tasks in (
+        ("most solved", found.most_solved),
+        ("least solved", found.least_solved),
+    ):
+        if tasks:
+            out.print()
+            _show_named(title, tasks)
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task" + "s" * (count != 1)
+
+
+def bars(tenths: Iterable[Tenth], width: int) -> list[str]:
+    """Return a line for each tenth: its bounds, a bar, and how many tasks it has.
+
+    The longest bar has `width` characters; a tenth with tasks has at least a sliver.
+    """
+    listed = list(tenths)
+    most = max(tenth.num_tasks for tenth in listed)
+    bounds = [f"{tenth.low:.3g} to {tenth.high:.3g}" for tenth in listed]
+    column = max(map(len, bounds))
+    return [
+        f"{bound:>{column}}  {_bar(tenth.num_tasks, most, width)} {tenth.num_tasks}"
+        for bound, tenth in zip(bounds, listed, strict=True)
+    ]
+
+
+def _bar(count: int, most: int, width: int) -> str:
+    eighths = max(8 * width * count // most, 1) if count else 0
+    return _BAR * (eighths // 8) + _PARTS[eighths % 8].strip()
+
+
+def _show_named(title: str, tasks: Iterable[NamedTask]) -> None:
+    rows = [
+        (
+            str(named.task.task_index),
+            f"{named.task.scored}/{named.task.planned}",
+            figure(named.task.mean_reward),
+            f"{100 * named.task.pass_rate:.0f} %",
+            named.label,
+        )
+        for named in tasks
+    ]
+    head = (title, "scored", "mean", "pass", "input")
+    show_table(head, rows, last_is_prose=True)

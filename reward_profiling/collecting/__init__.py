@@ -1,0 +1,1 @@
+"""Collecting: owed rollouts become records."""

@@ -1,0 +1,1 @@
+"""The environment servers' own metrics over what was collected."""

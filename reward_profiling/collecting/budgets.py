@@ -1,0 +1,120 @@
+"""When a run stops by itself: too many failures, one error over and over, no time.
+
+A stop leaves the rest owed: the same command goes on.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from reward_profiling.errors import GymError
+from reward_profiling.planning.row_members import RolloutKey
+
+MIN_SAMPLE = 10
+"""Finished rollouts before a share of failures means anything."""
+_MIN_DURATIONS = 5
+_SIGNATURE_CHARACTERS = 400
+_VARYING = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f-]{2,}\b|\d+")
+"""Numbers and identifiers, which differ between errors that are otherwise alike."""
+
+
+PATTERN = r"^(\d+\.?\d*|\.\d+)([eE]-?\d+)? *%?$"
+"""How a bound is written; forms refuse anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureBudget:
+    """How many failures a run may have: a count, a share of what finished, or any."""
+
+    count: int | None = None
+    share: float | None = None
+
+    @classmethod
+    def parse(cls, text: str | None) -> "FailureBudget":
+        """Read "10" as a count, "10%" and "0.1" as a share; None sets no bound.
+
+        Raises:
+            ValueError: the text is neither.
+        """
+        if text is None:
+            return cls()
+        try:
+            if text.endswith("%"):
+                share = float(text[:-1]) / 100.0
+            elif text.isdigit():
+                return cls(count=int(text))
+            else:
+                share = float(text)
+        except ValueError:
+            share = -1.0
+        if not 0 <= share < 1:
+            raise ValueError(f"{text!r} is neither a count, such as 10, nor a share")
+        return cls(share=share)
+
+    def exceeded(self, failed: int, finished: int) -> str | None:
+        """Say why `failed` of `finished` rollouts are too many; None if they are not.
+
+        A share is judged from `MIN_SAMPLE` finished rollouts on.
+        """
+        if self.count is not None and failed > self.count:
+            return f"{failed} rollouts failed, more than {self.count}"
+        if self.share is None or finished < MIN_SAMPLE:
+            return None
+        if failed > self.share * finished:
+            return f"{failed} of {finished} rollouts failed, over {self.share:.3g}"
+        return None
+
+
+@dataclass(slots=True)
+class Streak:
+    """Failures one after another with the same words, and nothing else between.
+
+    One broken setting, such as a wrong key, fails every rollout alike. These are not
+    the rollouts' own attempts, so that the caller holds them back until it ends.
+    """
+
+    limit: int
+    signature: str | None = None
+    message: str = ""
+    """The last error's own words."""
+    keys: set[RolloutKey] = field(default_factory=set)
+
+    def add(self, error: GymError, key: RolloutKey) -> bool:
+        """Note a failure of rollout `key`; say whether it continues the streak."""
+        signature = signature_of(error)
+        continues = self.signature == signature
+        if not continues:
+            self.signature, self.keys = signature, set()
+        self.keys.add(key)
+        self.message = str(error)
+        return continues
+
+    def end(self) -> None:
+        """Note a success: whatever failed, not everything fails alike."""
+        self.signature, self.keys = None, set()
+
+    @property
+    def is_over_limit(self) -> bool:
+        """Whether so many rollouts failed alike that the rest would too.
+
+        They must be of two tasks or more: all repeats of one broken task fail alike.
+        """
+        return len(self.keys) >= self.limit and len({task for task, _ in self.keys}) > 1
+
+
+def signature_of(error: GymError) -> str:
+    """Return what errors of one kind have in common: their words without numbers."""
+    text = _VARYING.sub("#", error.body or str(error))[:_SIGNATURE_CHARACTERS]
+    return f"{error.kind} {error.status} {text}"
+
+
+def drain_margin(durations: Sequence[float]) -> float:
+    """Return the seconds that a rollout must still have to be worth starting.
+
+    The 75th percentile of what was seen, as in Gym (`gym-contract.md` §3.4); 0.0 while
+    fewer than five have finished.
+    """
+    if len(durations) < _MIN_DURATIONS:
+        return 0.0
+    ordered = sorted(durations)
+    return ordered[min(len(ordered) - 1, int(0.75 * len(ordered)))]

@@ -1,0 +1,46 @@
+"""What is owed: planned, not collected, not given up.
+
+Source: `gym-contract.md` §3.7. It is computed from the files alone; the order of
+their lines does not matter.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from reward_profiling.planning.key_set import KeySet
+from reward_profiling.planning.row_members import RolloutKey
+
+DEFAULT_MAX_ATTEMPTS = 3
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the records and failures on disk say of each rollout key."""
+
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    """Recorded failures after which a rollout is given up."""
+    retry_given_up: bool = False
+    """Try again what was given up, once more in this run."""
+    collected: KeySet = field(default_factory=KeySet)
+    failures: Counter[RolloutKey] = field(default_factory=Counter)
+    terminal: set[RolloutKey] = field(default_factory=set)
+
+    def add_record(self, key: RolloutKey) -> None:
+        """Note a line of a rollouts file."""
+        self.collected.add(key)
+
+    def add_failure(self, key: RolloutKey, *, terminal: bool) -> None:
+        """Note a line of a failures file: one attempt that came to nothing."""
+        self.failures[key] += 1
+        if terminal:
+            self.terminal.add(key)
+
+    def is_given_up(self, key: RolloutKey) -> bool:
+        """Say whether a rollout without a record will not be tried again."""
+        if self.retry_given_up:
+            return False
+        return key in self.terminal or self.failures[key] >= self.max_attempts
+
+    def is_owed(self, key: RolloutKey) -> bool:
+        """Say whether a planned rollout still has to be collected."""
+        return key not in self.collected and not self.is_given_up(key)

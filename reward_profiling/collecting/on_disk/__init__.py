@@ -1,0 +1,1 @@
+"""What a collection writes: records, failures, timings, summaries of shards."""

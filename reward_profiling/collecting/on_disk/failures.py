@@ -1,0 +1,77 @@
+"""The recorded failures of an output, counted by rollout."""
+
+from pathlib import Path
+
+import msgspec
+
+from reward_profiling import wire
+from reward_profiling.errors import RecordError
+from reward_profiling.files.json_lines import located, parse_object
+from reward_profiling.files.line_blocks import Block, lines_of, read_blocks
+from reward_profiling.planning.row_members import RolloutKey, rollout_key
+from reward_profiling.profiling.tabulation import Failures
+
+_NAMES = {
+    "task_index": wire.TASK_INDEX,
+    "rollout_index": wire.ROLLOUT_INDEX,
+    "failure_class": wire.FAILURE_CLASS,
+    "failure_terminal": wire.FAILURE_TERMINAL,
+}
+
+
+class _Line(msgspec.Struct, rename=_NAMES.get):
+    task_index: int | str
+    rollout_index: int | str
+    failure_class: str | None = None
+    failure_terminal: bool | None = None
+
+
+_DECODE = msgspec.json.Decoder(_Line).decode
+
+
+def scan_failures(path: Path) -> dict[RolloutKey, Failures]:
+    """Count the recorded failures of each rollout; none where there is no file.
+
+    A last line without a newline is on its way and left out.
+
+    Raises:
+        RecordError: a line carries no rollout key; names file and line.
+    """
+    found: dict[RolloutKey, Failures] = {}
+    if not path.exists():
+        return found
+    line = 0
+    for block in read_blocks(path):
+        for start, end in lines_of(block):
+            line += 1
+            text = bytes(block.buffer[start:end])
+            if text and not text.isspace():
+                _count(path, line, text, block, found)
+    return found
+
+
+def _count(
+    path: Path,
+    line: int,
+    text: bytes,
+    block: Block,
+    found: dict[RolloutKey, Failures],
+) -> None:
+    try:
+        row = _DECODE(text)
+        key, name = (row.task_index, row.rollout_index), row.failure_class or ""
+        is_terminal = bool(row.failure_terminal)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        try:
+            with located(path, line):
+                parsed = parse_object(text.rstrip(b"\r"))
+                key = rollout_key(parsed)
+        except RecordError:
+            if block.is_open:
+                return
+            raise
+        said = parsed.get(wire.FAILURE_CLASS)
+        name = "" if said is None else str(said)
+        is_terminal = bool(parsed.get(wire.FAILURE_TERMINAL))
+    failure = Failures(1, name, is_terminal)
+    found[key] = found[key].joined(failure) if key in found else failure

@@ -1,0 +1,180 @@
+"""Journals: files that only grow, one whole line per finished rollout.
+
+A line is with the operating system before its rollout counts as done, and synced to
+disk about once a second off the event loop. A torn or damaged line is moved to the
+`.damaged` file by the journal's next owner, so that its rollout is owed again.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Self
+
+import msgspec
+import orjson
+
+from reward_profiling import wire
+from reward_profiling.errors import OutputWriteError, RecordError
+from reward_profiling.files.json_lines import (
+    Line,
+    located,
+    parse_record,
+    read_lines,
+    replace_file,
+)
+from reward_profiling.planning.row_members import RolloutKey, rollout_key
+
+SYNC_SECONDS = 1.0
+_NAMES = {
+    "task_index": wire.TASK_INDEX,
+    "rollout_index": wire.ROLLOUT_INDEX,
+    "failure_terminal": wire.FAILURE_TERMINAL,
+}
+
+
+class _Entry(msgspec.Struct, rename=_NAMES.get):
+    task_index: int | str
+    rollout_index: int | str
+    failure_terminal: object = None
+
+
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has fsync only
+_DECODE = msgspec.json.Decoder(_Entry).decode
+Take = Callable[[RolloutKey, bool], None]
+"""Takes a line's key, and whether it is a terminal failure."""
+
+
+def read_journal(path: Path, take: Take, damaged: Path | None = None) -> int:
+    """Give each line of a journal to `take`.
+
+    Given the `damaged` file, its owner moves lines that are no records there and
+    rewrites the journal without them, whole or not at all. Anyone else passes over
+    them: the last line may be on its way.
+
+    Returns:
+        How many lines were set aside.
+    """
+    if not path.exists():
+        return 0
+    bad: list[tuple[int, bytes]] = []
+    for line in read_lines(path):
+        try:
+            entry = _DECODE(line.text)
+            if not line.text.isascii():
+                line.text.decode()  # msgspec passes over what it skips
+            key, is_terminal = _key_of(entry), bool(entry.failure_terminal)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            odd = _odd_record(path, line)
+            if odd is None:
+                bad.append((line.number, line.text))
+                continue
+            key, is_terminal = odd
+        take(key, is_terminal)
+    if damaged is None:
+        return 0
+    if bad:
+        _set_aside(path, damaged, bad)
+    _end_last_line(path)
+    return len(bad)
+
+
+def _key_of(entry: _Entry) -> RolloutKey:
+    return entry.task_index, entry.rollout_index
+
+
+def _odd_record(path: Path, line: Line) -> tuple[RolloutKey, bool] | None:
+    """Read a line that some writer of JSON may have written; None where it is damaged.
+
+    Raises:
+        RecordError: it is whole, but has no usable key: not damaged, but foreign. Names
+            file and line.
+    """
+    try:
+        row = parse_record(line.text)
+    except RecordError:
+        return None
+    with located(path, line.number):
+        return rollout_key(row), bool(row.get(wire.FAILURE_TERMINAL))
+
+
+def _set_aside(path: Path, damaged: Path, bad: list[tuple[int, bytes]]) -> None:
+    with damaged.open("ab") as file:
+        for number, text in bad:
+            row = {
+                "file": path.name,
+                "line": number,
+                "text": text.decode("utf-8", "replace"),
+            }
+            file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        file.flush()
+        os.fsync(file.fileno())
+    numbers = {number for number, _ in bad}
+
+    def write(file: IO[bytes]) -> None:
+        for line in read_lines(path):
+            if line.number not in numbers:
+                file.write(line.text + b"\n")
+
+    replace_file(path, write)
+
+
+def _end_last_line(path: Path) -> None:
+    """Give the last line its newline, if a kill came between the two."""
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            return
+        file.seek(size - 1)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
+
+
+class Journal:
+    """An open journal with one writer, its lock held by the caller."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._size = os.fstat(self._descriptor).st_size
+        self._is_synced = True
+
+    def append(self, line: bytes) -> None:
+        """Append one line; its newline is added here.
+
+        Raises:
+            OutputWriteError: the disk does not take it; no part of it stays.
+        """
+        left = memoryview(line + b"\n")
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except OSError as error:
+            os.ftruncate(self._descriptor, self._size)
+            raise OutputWriteError(
+                f"{self._path} cannot be written: {error.strerror}. Every whole record"
+                " is kept; run the same command again when there is room"
+            ) from error
+        self._size += len(line) + 1
+        self._is_synced = False
+
+    async def sync(self) -> None:
+        """Sync what was appended to the disk, without blocking the event loop."""
+        if not self._is_synced:
+            self._is_synced = True
+            await asyncio.to_thread(_sync_data, self._descriptor)
+
+    def close(self) -> None:
+        """Sync and close."""
+        if not self._is_synced:
+            _sync_data(self._descriptor)
+        os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()

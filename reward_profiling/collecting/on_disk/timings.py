@@ -1,0 +1,54 @@
+"""How long each finished rollout took: one line each, beside the records.
+
+Gym's records do not say it. The lines are an aid, never the truth: one that is damaged
+is passed over.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from reward_profiling import wire
+from reward_profiling.files.json_lines import read_lines
+
+
+class _Timing(msgspec.Struct, rename={"task_index": wire.TASK_INDEX}.get):
+    task_index: int | str
+    seconds: float
+
+
+_DECODE = msgspec.json.Decoder(_Timing).decode
+
+
+def timing_line(
+    stamps: Mapping[str, Any],
+    *,
+    started: float,
+    seconds: float,
+    retries: int,
+) -> bytes:
+    """Return the line of one finished rollout; `started` in seconds of the epoch."""
+    return orjson.dumps({
+        wire.TASK_INDEX: stamps[wire.TASK_INDEX],
+        wire.ROLLOUT_INDEX: stamps[wire.ROLLOUT_INDEX],
+        "started": round(started, 3),
+        "seconds": round(seconds, 3),
+        "retries": retries,
+    })  # fmt: skip
+
+
+def seconds_by_task(path: Path) -> dict[object, float]:
+    """Return the longest that each task took in earlier runs."""
+    longest: dict[object, float] = {}
+    if path.exists():
+        for line in read_lines(path):
+            try:
+                timing = _DECODE(line.text)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+            known = longest.get(timing.task_index, 0.0)
+            longest[timing.task_index] = max(timing.seconds, known)
+    return longest

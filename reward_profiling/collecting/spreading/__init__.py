@@ -1,0 +1,1 @@
+"""Shards that are collected by several processes or machines, and merged."""

@@ -1,0 +1,125 @@
+"""Merge: the shards' files become the output's own, each rollout once.
+
+The merged files are written whole before a shard's file is removed, so that a kill at
+any moment leaves every record in at least one file; merging again drops the copies. A
+shard that is still being collected is left as it is.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from reward_profiling import wire
+from reward_profiling.collecting.on_disk.journal import read_journal
+from reward_profiling.files.json_lines import (
+    located,
+    parse_record,
+    read_lines,
+    replace_file,
+)
+from reward_profiling.files.lock_holder import living_holder
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import MergeSummary
+from reward_profiling.planning.row_members import rollout_key
+
+_SHARD = re.compile(r"-shard-(\d+)-of-(\d+)$")
+
+
+def merge_shards(files: RunFiles) -> MergeSummary:
+    """Merge every shard on disk into the output. The caller holds the output's lock.
+
+    Raises:
+        RecordError: a line cannot be read; names file and line.
+    """
+    found = files.shards()
+    # None can begin while the caller holds the output.
+    shards = [shard for shard in found if living_holder(shard.lock) is None]
+    busy = tuple(_name(shard) for shard in found if shard not in shards)
+    if not shards:
+        return MergeSummary(
+            path=str(files.rollouts), num_shards=0, merged=0, copies=0, busy_shards=busy
+        )
+    set_aside = sum(
+        read_journal(path, _ignore, part.damaged)
+        for part in [files, *shards]
+        for path in (part.rollouts, part.failures)
+    )
+    merged, copies = _merge(
+        files.rollouts, [shard.rollouts for shard in shards], _rollout
+    )
+    _merge(files.failures, [shard.failures for shard in shards], _attempt)
+    if timings := [s.timings for s in shards if s.timings.exists()]:
+        _merge(files.timings, timings, bytes)
+    for shard in shards:
+        # The rollouts file last: a shard is found by it.
+        for path in (shard.timings, shard.failures, shard.rollouts, shard.lock):
+            path.unlink(missing_ok=True)
+    return MergeSummary(
+        path=str(files.rollouts),
+        num_shards=len(shards),
+        merged=merged,
+        copies=copies,
+        set_aside=set_aside,
+        missing_shards=tuple(_missing(found)),
+        busy_shards=busy,
+    )
+
+
+def _ignore(*_: object) -> None:
+    """Take nothing: reading alone sets damaged lines aside."""
+
+
+def _rollout(line: bytes) -> Hashable:
+    return rollout_key(parse_record(line))
+
+
+def _attempt(line: bytes) -> Hashable:
+    failure = parse_record(line)
+    return (*rollout_key(failure), str(failure.get(wire.ATTEMPT_INDEX)))
+
+
+def _name(shard: RunFiles) -> str:
+    dealt = _SHARD.search(shard.rollouts.stem)
+    return "/".join(dealt.groups()) if dealt else shard.rollouts.name
+
+
+def _missing(shards: Sequence[RunFiles]) -> Iterator[str]:
+    """Name the shards that are not there although a sibling is."""
+    indices: dict[int, set[int]] = {}
+    for shard in shards:
+        found = _SHARD.search(shard.rollouts.stem)
+        if found is not None:
+            index, count = map(int, found.groups())
+            indices.setdefault(count, set()).add(index)
+    for count, there in sorted(indices.items()):
+        for index in sorted(set(range(count)) - there):
+            yield f"{index}/{count}"
+
+
+def _merge(
+    target: Path,
+    sources: Sequence[Path],
+    identity: Callable[[bytes], Hashable],
+) -> tuple[int, int]:
+    """Write the target's lines, then the sources' that are new; count both kinds."""
+    seen: set[Hashable] = set()
+    merged = copies = 0
+
+    def write(file: IO[bytes]) -> None:
+        nonlocal merged, copies
+        for path in [target, *sources]:
+            if not path.exists():
+                continue
+            for line in read_lines(path):
+                with located(path, line.number):
+                    key = identity(line.text)
+                if key in seen:
+                    copies += 1
+                    continue
+                seen.add(key)
+                merged += path != target
+                file.write(line.text + b"\n")
+
+    replace_file(target, write)
+    return merged, copies

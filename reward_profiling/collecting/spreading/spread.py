@@ -1,0 +1,154 @@
+"""Where the shards of a run are collected: here, on a cluster, or by workers.
+
+Elsewhere than here, a shard is one process's work at a time; when that process dies the
+shard is started again, a bounded number of times.
+"""
+
+import math
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from reward_profiling.options import Frozen, JsonObject, Name, Seconds
+from reward_profiling.texts.secret_values import has_secret, secret_values
+
+Runner = Literal["threads", "dask", "ray", "slurm", "work-pool"]
+_WITH_ADDRESS = ("dask", "ray")
+
+
+class SpreadOptions(Frozen):
+    """Where the shards of a run are collected.
+
+    Elsewhere than in the run's own process, every machine must see the output's folder
+    and the servers. Options are seen by everyone who sees the run: none may hold a
+    secret.
+    """
+
+    runner: Runner = "threads"
+    """Where shards are collected: side by side in the run's own process ("threads"); on
+    Dask, Ray or Slurm (extras [dask], [ray] and [slurm]); or as runs of a deployment,
+    by the workers of its work pool ("work-pool")."""
+
+    runner_address: Name | None = None
+    """Scheduler of a running Dask cluster, such as tcp://10.0.0.5:8786, or a running
+    Ray, such as ray://10.0.0.5:10001. Default: a cluster on this machine, for this run.
+    """
+
+    runner_settings: JsonObject = Field(default_factory=dict)
+    """JSON object of what else the runner takes: for Slurm's jobs such as
+    {"slurm_partition": "cpu", "timeout_min": 240}, for the cluster that Dask or Ray
+    starts, or the job variables of a work pool's runs."""
+
+    shard_deployment: Annotated[str, Field(pattern=r"^[^/]+/[^/]+$")] = (
+        "collect-shard/collect-shard"
+    )
+    """Deployment whose runs collect the shards on a work pool, as FLOW/NAME."""
+
+    shard_restarts: Annotated[int, Field(ge=0, le=100)] = 3
+    """Times that a shard is started again when the process that collects it died."""
+
+    shard_silence: Annotated[Seconds, Field(ge=5)] = 60.0
+    """How long a shard that is collected elsewhere may give no sign of life; then it
+    counts as dead; in seconds, on the command line also "2m"."""
+
+    worker_patience: Seconds = 600.0
+    """How long a shard may wait for a worker while none of its siblings runs; then it
+    is submitted again, as if its worker had died."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether shards are collected in other processes than the run's own."""
+        return self.runner != "threads"
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Self:
+        if self.runner_address and self.runner not in _WITH_ADDRESS:
+            raise ValueError(
+                f"runner_address is for {' and '.join(_WITH_ADDRESS)}, not for"
+                f" {self.runner}"
+            )
+        if self.runner_settings and not self.is_elsewhere:
+            raise ValueError("runner_settings have no effect on the runner threads")
+        return self
+
+    @model_validator(mode="after")
+    def _no_secrets(self) -> Self:
+        """Refuse what would be seen in Prefect; never show it."""
+        if has_secret(self.runner_address or ""):
+            raise ValueError(
+                "runner_address holds a password or a key, and options can be seen by"
+                " others; let the cluster's own configuration file hold it"
+            )
+        if secret_values(self.runner_settings):
+            raise ValueError(
+                "runner_settings hold a secret, and options can be seen by others; let"
+                " the environment of the workers hold it"
+            )
+        return self
+
+
+class Fate(Enum):
+    """What a look at a shard's run says is to be done."""
+
+    WAIT = auto()
+    """Nothing: it waits its turn, or works."""
+    ENDED = auto()
+    """It came to its end and left its summary."""
+    DEAD = auto()
+    """Its process died: start the shard again, or give it up for this run."""
+    UNCLAIMED = auto()
+    """No worker took it in time: submit it again, or give it up for this run."""
+    BROKEN = auto()
+    """It failed with an error that starting again would not mend."""
+    CANCELLED = auto()
+    """A person cancelled it: leave it."""
+
+
+class Look(Frozen):
+    """What can be seen of a shard's run at one moment."""
+
+    state: str
+    """Type of the run's state in Prefect, such as RUNNING."""
+
+    has_summary: bool = False
+    """Whether the shard's summary lies beside its records."""
+
+    seconds: float = 0.0
+    """How long ago the last sign was that it goes on: that the state began, that the
+    shard's lock was renewed, or, where it waits for a worker, that a sibling worked."""
+
+
+def fate(look: Look, options: SpreadOptions) -> Fate:
+    """Say what becomes of a shard whose run looks like this."""
+    if look.has_summary or look.state == "COMPLETED":
+        return Fate.ENDED
+    if look.state in _LIMITS:
+        limit, late = _LIMITS[look.state]
+        is_late = look.seconds > limit(options)
+        return late if is_late else Fate.WAIT
+    return _ENDS.get(look.state, Fate.DEAD)
+
+
+_SUMMARY_SECONDS = 15.0
+"""How much later than the run's state its summary may be seen on a shared folder."""
+_LIMITS: dict[str, tuple[Callable[[SpreadOptions], float], Fate]] = {
+    "SCHEDULED": (lambda options: options.worker_patience, Fate.UNCLAIMED),
+    "PENDING": (lambda options: options.worker_patience, Fate.UNCLAIMED),
+    "PAUSED": (lambda _: math.inf, Fate.WAIT),
+    "RUNNING": (lambda options: options.shard_silence, Fate.DEAD),
+    "FAILED": (lambda _: _SUMMARY_SECONDS, Fate.BROKEN),
+}
+"""By state: how long it may last, and what it means when it lasts longer."""
+_ENDS = {"CANCELLED": Fate.CANCELLED, "CANCELLING": Fate.CANCELLED}
+
+
+class Leader(Frozen):
+    """The run that a shard is collected for, as the shard knows it."""
+
+    token: str
+    """What the lock of the output says while that run holds it."""
+
+    silence_seconds: float
+    """How long the run, or the shard, may be silent until it counts as dead."""

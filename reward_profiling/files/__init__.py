@@ -1,0 +1,1 @@
+"""Files: lines of JSON, locks, stamps and tables, which every station writes with."""

@@ -1,0 +1,167 @@
+"""The lock of an output: it has one writer, or one for each of its shards.
+
+The lock is the operating system's: it is gone with its owner, however it ends. Between
+machines the lock's file counts as well: who wrote it lives while they renew it
+(`lock_holder`).
+"""
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import escape
+from pathlib import Path
+from typing import IO
+
+from reward_profiling.errors import OutputLockedError
+from reward_profiling.files.lock_holder import (
+    LEASE_SECONDS,
+    Holder,
+    living_holder,
+    pulse,
+    renewed,
+    silent_seconds,
+    write_holder,
+)
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.options import CollectOptions
+
+_TRIES = 3
+_PAUSE_SECONDS = 0.05
+_LED_SECONDS = 30.0
+"""How long shards take to stop, once the run that led them is gone."""
+_SHARD_OF = re.compile(r"-shard-(\d+)-of-(\d+)\.[^.]+\.lock$")
+
+
+@contextmanager
+def output_lock(
+    path: Path,
+    *,
+    shared: bool = False,
+    lease_seconds: float = LEASE_SECONDS,
+    is_led: bool = False,
+) -> Iterator[Holder]:
+    """Hold the lock at `path`, alone or `shared` with other shards of one output.
+
+    Held alone, the lock of an output excludes its shards, too.
+
+    Raises:
+        OutputLockedError: another process holds it; names that process.
+    """
+    holder = Holder(lease_seconds=lease_seconds, is_shared=shared, is_led=is_led)
+    with _locked(path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX) as file:
+        write_holder(file, holder)
+        if shared:
+            yield holder
+            return
+        try:
+            with renewed(file, lease_seconds):
+                _wait_for_led_shards(path)
+                yield holder
+        finally:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def collection_lock(files: RunFiles, options: CollectOptions) -> Iterator[None]:
+    """Hold what a collection writes: the whole output, or one shard's own files.
+
+    Raises:
+        OutputLockedError: another process holds it, or a shard of another dealing of
+            the same plan, which would collect some rollouts twice; names that process.
+    """
+    if options.shard is None:
+        with output_lock(files.lock):
+            yield
+        return
+    _, count = options.shard_of
+    own = files.shard(*options.shard_of)
+    with output_lock(files.lock, shared=True), output_lock(own.lock):
+        # Our own lock is there before others are looked at: of two that start at the
+        # same moment, one sees the other.
+        if (owner := living_holder(files.lock)) is not None:
+            raise OutputLockedError(_refusal(str(owner)))
+        for index, other, shard_owner in _living_shards(files.lock):
+            if other != count:
+                raise OutputLockedError(
+                    f"shard {index}/{other} of this output is being collected by"
+                    f" {shard_owner}; shard {options.shard} would collect some of its"
+                    f" rollouts twice. Give --shard I/{other}, or wait for it"
+                )
+        yield
+
+
+def _living_shards(path: Path) -> Iterator[tuple[int, int, Holder]]:
+    """Yield the shards whose own lock is held, as (index, count, holder).
+
+    A shard's lock lies beside the output's, at `path`, and is named from it.
+    """
+    stem = Path(path.name.removesuffix(".lock")).stem
+    for found in sorted(path.parent.glob(f"{escape(stem)}-shard-*-of-*.lock")):
+        dealt = _SHARD_OF.search(found.name)
+        if dealt and (holder := living_holder(found)) is not None:
+            yield int(dealt[1]), int(dealt[2]), holder
+
+
+def _wait_for_led_shards(path: Path) -> None:
+    """Wait until shards of a run that is gone have stopped: they see that it is.
+
+    Raises:
+        OutputLockedError: one goes on, or nobody leads it.
+    """
+    deadline = time.monotonic() + _LED_SECONDS
+    while (living := next(_living_shards(path), None)) is not None:
+        index, count, holder = living
+        if not holder.is_led or time.monotonic() > deadline:
+            raise OutputLockedError(_refusal(f"{holder}, shard {index}/{count}"))
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _locked(path: Path, kind: int) -> IO[bytes]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tries_left = _TRIES
+    while True:
+        file = path.open("a+b")
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.close()
+            tries_left -= 1
+            if not tries_left:
+                raise OutputLockedError(_refusal(_named(path))) from error
+            time.sleep(_PAUSE_SECONDS)  # a look at who holds it takes a moment
+            continue
+        # The last owner may have removed the file between our open and our lock.
+        if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+            _refuse_living(path, file, is_shared=kind == fcntl.LOCK_SH)
+            return file
+        file.close()
+
+
+def _refuse_living(path: Path, file: IO[bytes], *, is_shared: bool) -> None:
+    """Refuse a lock whose last holder may live on another machine."""
+    beat = pulse(path)
+    if beat is None or beat.holder.is_shared or beat.holder.is_here:
+        return
+    left = beat.holder.lease_seconds - silent_seconds(path)
+    if left <= 0 or (is_shared and beat.holder.is_shared):
+        return
+    file.close()
+    raise OutputLockedError(
+        _refusal(str(beat.holder))
+        + f". If that process is dead, the output is free in {left:.0f} s"
+    )
+
+
+def _named(path: Path) -> str:
+    beat = pulse(path)
+    return "an unnamed process" if beat is None else str(beat.holder)
+
+
+def _refusal(owner: str) -> str:
+    return (
+        f"another run is writing this output: {owner}. Wait for it, stop it, or give"
+        " another --output"
+    )

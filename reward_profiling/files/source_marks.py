@@ -1,0 +1,160 @@
+"""How far a file of records was read, and how to tell that this part is still the same.
+
+Size, times of change and inode tell most of it at once; one of the times is the file
+system's own, which no program sets. Beyond that a checksum decides: of the whole part
+up to 16 MB, and of 64 pieces spread over a longer one. A longer file that keeps its
+size but was written to again is not trusted at all, nor is one that changed while it
+was read.
+"""
+
+import os
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from reward_profiling.files.json_lines import open_to_read
+from reward_profiling.profiling.records.record_scan import ScanEnd
+
+_WHOLE_BYTES = 16 * 1024 * 1024
+_PIECE_BYTES = 16 * 1024
+_NUM_PIECES = 64
+_UNSURE = -1
+"""In place of the checksum of a file that was changed while it was read."""
+
+
+class SourceMark(msgspec.Struct, frozen=True):
+    """A file as it was when it was read."""
+
+    name: str
+    """Its path, from the folder of the columns."""
+    size: int
+    modified: int
+    """Time of its last change, in nanoseconds."""
+    changed: int
+    """Time of the last change of it or of its times, likewise (`st_ctime_ns`)."""
+    inode: int
+    place: int
+    """How many of its bytes were read."""
+    line: int
+    """How many lines that was."""
+    checksum: int
+    """Of what was read, or of pieces of it."""
+
+    @property
+    def end(self) -> ScanEnd:
+        """Where reading ended."""
+        return ScanEnd(self.place, self.line, is_torn=False)
+
+
+class Glimpse(msgspec.Struct, frozen=True):
+    """What the file system says of a file, before it is read."""
+
+    size: int
+    modified: int
+    changed: int
+    inode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> "Glimpse":
+        """Return what a look at a file found."""
+        return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+def glimpse(path: Path) -> Glimpse:
+    """Look at a file.
+
+    Raises:
+        ConfigError: there is no such file, or it cannot be read.
+    """
+    with open_to_read(path) as file:
+        return Glimpse.of(os.fstat(file.fileno()))
+
+
+def stamp(folder: Path, path: Path, seen: Glimpse | None) -> list[int | str]:
+    """Return what tells a file from another: its name alone where it is missing."""
+    return [name_from(folder, path), *(msgspec.structs.astuple(seen) if seen else ())]
+
+
+def stamps_of(folder: Path, paths: Iterable[Path]) -> list[list[int | str]]:
+    """Return the stamps of files, some of which may be missing."""
+    return [
+        stamp(folder, path, glimpse(path) if path.exists() else None) for path in paths
+    ]
+
+
+def mark_of(path: Path, folder: Path, seen: Glimpse, end: ScanEnd) -> SourceMark:
+    """Mark what was read of a file; `seen` is from before it was read."""
+    checksum = _checksum(path, end.place)
+    now = glimpse(path)
+    has_grown = now.size > seen.size and now.inode == seen.inode
+    return SourceMark(
+        name=name_from(folder, path),
+        size=seen.size,
+        modified=seen.modified,
+        changed=seen.changed,
+        inode=seen.inode,
+        place=end.place,
+        line=end.line,
+        checksum=checksum if now == seen or has_grown else _UNSURE,
+    )
+
+
+def name_from(folder: Path, path: Path) -> str:
+    """Return a path as seen from a folder, so that both can be moved together."""
+    return spelled(os.path.relpath(path, folder))
+
+
+def spelled(path: Path | str) -> str:
+    """Return a path as text; what is not UTF-8 in it is spelled out."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def changed_since(path: Path, mark: SourceMark) -> str | None:
+    """Say what speaks against the part that was read; None when it is the same."""
+    seen = glimpse(path)
+    if seen.size < mark.place:
+        return "is shorter than it was"
+    is_same = seen == Glimpse(mark.size, mark.modified, mark.changed, mark.inode)
+    is_longer = seen.size > mark.size and seen.inode == mark.inode
+    if not is_same and not is_longer and mark.place > _WHOLE_BYTES:
+        return "was written to, and not only at its end"
+    if _checksum(path, mark.place) != mark.checksum:
+        return "was changed, and not only at its end"
+    if not _ends_a_line(path, mark.place):
+        return "went on in the line that was its last"
+    return None
+
+
+def _ends_a_line(path: Path, place: int) -> bool:
+    """Say whether what was read is whole lines: the last may have got its newline."""
+    with open_to_read(path) as file:
+        file.seek(max(place - 1, 0))
+        before, after = file.read(1), file.read(1)
+    return place == 0 or b"\n" in {before, after} or not after
+
+
+def _checksum(path: Path, stop: int) -> int:
+    """Return the checksum of a file's first bytes, or of pieces of them."""
+    with open_to_read(path) as file:
+        descriptor = file.fileno()
+        if stop <= _WHOLE_BYTES:
+            return _sum(descriptor, 0, stop, 0)
+        found = 0
+        step = (stop - _PIECE_BYTES) // (_NUM_PIECES - 1)
+        for piece in range(_NUM_PIECES - 1):
+            found = _sum(descriptor, piece * step, _PIECE_BYTES, found)
+        return _sum(descriptor, stop - _PIECE_BYTES, _PIECE_BYTES, found)
+
+
+def _sum(descriptor: int, place: int, count: int, start: int) -> int:
+    found = start
+    stop = place + count
+    while place < stop:
+        data = os.pread(descriptor, min(1 << 18, stop - place), place)
+        if not data:
+            break
+        found = zlib.crc32(data, found)
+        place += len(data)
+    return found

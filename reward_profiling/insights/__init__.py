@@ -1,0 +1,1 @@
+"""Insights: from the table of rollouts to what the rewards say."""

@@ -1,0 +1,37 @@
+"""One agent's part of a run, as the checks of its health see it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reward_profiling.insights.schema import Evidence, Finding, Section, Severity
+from reward_profiling.insights.units import Unit
+from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.rollout_table import RolloutTable
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """One agent's part of a run, as the checks see it."""
+
+    table: RolloutTable
+    units: Sequence[Unit]
+    section: Section
+    options: ProfileOptions
+
+    def finding(
+        self,
+        name: str,
+        severity: Severity,
+        sentence: str,
+        remedy: str,
+        **evidence: Evidence,
+    ) -> Finding:
+        """Return a finding about this agent."""
+        return Finding(
+            name=name,
+            severity=severity,
+            agent=self.section.agent,
+            sentence=sentence,
+            evidence=evidence,
+            remedy=remedy,
+        )

@@ -1,0 +1,244 @@
+"""Checks of coverage: what of a plan has no reward, and how that came about.
+
+Each looks at one agent and gives a finding or None; with too little to go by, None.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from reward_profiling.insights.checks.agent_part import AgentRun
+from reward_profiling.insights.schema import Finding
+from reward_profiling.profiling.rollout_table import (
+    NO,
+    UNKNOWN,
+    YES,
+    RolloutStatus,
+    RolloutTable,
+)
+from reward_profiling.profiling.run_counts import is_pass
+from reward_profiling.reporting.insight_words import percent
+
+_LOW_COVERAGE = 0.95
+_HALF = 0.5
+_UNEQUAL = 2
+_SHARE = 0.1
+"""Share from which such records are a warning."""
+_DEATH_LEAST = 5
+_DEATH_TAIL = 0.9
+_DEATH_HEAD = 0.2
+
+
+def _causes(agent: AgentRun) -> str:
+    """Say what became of the rollouts without a reward, most first."""
+    coverage = agent.section.coverage
+    counts = Counter(
+        {
+            "missing": coverage.missing,
+            _masked_word(agent): coverage.masked,
+            "without a usable reward": coverage.unscored,
+        }
+    )
+    for name, count in coverage.failures_by_class.items():
+        counts[f"failed ({name})"] += count
+    told = [f"{count} {name}" for name, count in counts.most_common() if count]
+    return ", ".join(told)
+
+
+def _masked_word(agent: AgentRun) -> str:
+    return "masked or empty" if agent.options.leave_out_empty else "masked"
+
+
+def nothing_scored(agent: AgentRun) -> Finding:
+    """Say that no rollout of the agent has a reward."""
+    coverage = agent.section.coverage
+    return agent.finding(
+        "nothing_scored",
+        "critical",
+        f"none of {coverage.planned} planned rollouts has a reward: {_causes(agent)}",
+        "look at the failures file and at the agent's log, then run the same command"
+        " again; it collects what is owed",
+        planned=coverage.planned,
+        masked=coverage.masked,
+        unscored=coverage.unscored,
+        failed=coverage.failed,
+        missing=coverage.missing,
+    )
+
+
+def low_coverage(agent: AgentRun) -> Finding | None:
+    """Find that a part of the planned rollouts has no reward."""
+    coverage = agent.section.coverage
+    share = coverage.scored_share or 0.0
+    if share >= _LOW_COVERAGE:
+        return None
+    untold = coverage.num_tasks - coverage.num_scored_tasks
+    have = "1 task has" if untold == 1 else f"{untold} tasks have"
+    tasks = f"; {have} none at all" if untold else ""
+    return agent.finding(
+        "low_coverage",
+        "critical" if share < _HALF else "warning",
+        f"{coverage.scored} of {coverage.planned} planned rollouts"
+        f" ({percent(share)}) have a reward: {_causes(agent)}{tasks}",
+        "every number below is over those only; run the same command again for what is"
+        " owed, and read the failures file for what failed",
+        planned=coverage.planned,
+        scored=coverage.scored,
+        tasks_without_reward=untold,
+    )
+
+
+def mostly_masked(agent: AgentRun) -> Finding | None:
+    """Find records whose reward measures nothing."""
+    coverage = agent.section.coverage
+    masked = coverage.masked
+    if agent.options.leave_out_empty:  # told by a finding of their own
+        masked = max(0, masked - agent.section.length.num_empty)
+    share = masked / coverage.collected if coverage.collected else 0.0
+    if share < _SHARE:
+        return None
+    return agent.finding(
+        "mostly_masked",
+        "critical" if share >= _HALF else "warning",
+        f"{masked} of {coverage.collected} records ({percent(share)}) are"
+        " masked: their reward measures nothing and is counted nowhere",
+        "the environment gave these rollouts up (a reset, a sandbox, a judge): read its"
+        " log before trusting the mean of the rest",
+        masked=masked,
+        collected=coverage.collected,
+    )
+
+
+def unscored_rewards(agent: AgentRun) -> Finding | None:
+    """Find records whose reward is no finite number."""
+    coverage = agent.section.coverage
+    if not coverage.unscored:
+        return None
+    share = coverage.unscored / coverage.collected
+    return agent.finding(
+        "unscored_rewards",
+        "critical" if share >= _SHARE else "warning",
+        f"{coverage.unscored} of {coverage.collected} records have no usable reward"
+        " (missing, null, text or not finite)",
+        "a verifier that fails must say so: mask the sample or answer with an error;"
+        " the mean leaves these out",
+        unscored=coverage.unscored,
+        collected=coverage.collected,
+    )
+
+
+def environment_died(agent: AgentRun) -> Finding | None:
+    """Find a point from which on nearly every rollout went wrong.
+
+    Rollouts are looked at in the two orders that they are dispatched in: task by task,
+    and repeat by repeat.
+    """
+    status = agent.table.status
+    tried = sorted(
+        row
+        for unit in agent.units
+        for row in unit.rows
+        if status[row] != RolloutStatus.MISSING
+    )
+    empty = agent.table.empty
+    # Where no record holds a reply, one that lacks it says nothing.
+    lacking = {YES, UNKNOWN} if any(empty[r] == NO for r in tried) else {YES}
+    troubles = {row: _is_trouble(agent, row, lacking) for row in tried}
+    if sum(troubles.values()) < _DEATH_TAIL * _least(len(tried)):
+        return None
+    by_repeat = sorted(tried, key=lambda row: (_repeat(agent.table, row), row))
+    for order in (tried, by_repeat):
+        split = _collapse([troubles[row] for row in order])
+        if split is not None:
+            return _death(agent, len(tried), split)
+    return None
+
+
+def _least(count: int) -> float:
+    """Return how many rollouts must lie on either side of such a point."""
+    return max(_DEATH_LEAST, _SHARE * count)
+
+
+def _repeat(table: RolloutTable, row: int) -> tuple[bool, int | str]:
+    index = table.rollout[row]
+    return isinstance(index, str), index
+
+
+def _is_trouble(agent: AgentRun, row: int, lacking: Collection[int]) -> bool:
+    """Say whether a rollout ended without an answer that could be looked at."""
+    table = agent.table
+    if table.status[row] != RolloutStatus.SCORED:
+        return True
+    is_miss = not is_pass(table.reward[row], agent.options.pass_threshold)
+    return table.empty[row] in lacking and is_miss
+
+
+def _collapse(troubles: Sequence[bool]) -> int | None:
+    """Return where trouble becomes the rule; None where it never does."""
+    total, before, best = sum(troubles), 0, None
+    least = _least(len(troubles))
+    widest = 0.0
+    for place in range(1, len(troubles)):
+        before += troubles[place - 1]
+        head, tail = before / place, (total - before) / (len(troubles) - place)
+        is_split = place >= least and len(troubles) - place >= least
+        is_death = is_split and head <= _DEATH_HEAD and tail >= _DEATH_TAIL
+        if is_death and tail - head > widest:
+            best, widest = place, tail - head
+    return best
+
+
+def _death(agent: AgentRun, tried: int, split: int) -> Finding:
+    return agent.finding(
+        "environment_died",
+        "critical",
+        f"the first {split} rollouts went well, and of the {tried - split} after them"
+        f" nearly none did ({_causes(agent) or 'empty answers'}): the environment, or"
+        " what it depends on, seems to have died midway",
+        "look at the server's log at that point; the rollouts after it say nothing of"
+        " the model",
+        before=split,
+        after=tried - split,
+    )
+
+
+def too_few_repeats(agent: AgentRun) -> Finding | None:
+    """Find that most tasks have a single scored rollout."""
+    signal = agent.section.signal
+    scored = agent.section.coverage.num_scored_tasks
+    untold = sum(unit.n == 1 for unit in agent.units)
+    if untold <= _HALF * scored:
+        return None
+    return agent.finding(
+        "too_few_repeats",
+        "note",
+        f"{untold} of {scored} scored tasks have a single rollout, which cannot say"
+        " whether a task can teach",
+        "plan more repeats: the same command with a larger --num-repeats keeps what"
+        " there is",
+        tasks=scored,
+        undetermined=signal.undetermined,
+    )
+
+
+def unequal_repeats(agent: AgentRun) -> Finding | None:
+    """Find that some tasks were planned twice as often as others, or more.
+
+    Where repeats follow from what earlier ones gave, the tasks with many of them are
+    those that were open the longest: they do not stand for the others.
+    """
+    repeats = [len(unit.rows) for unit in agent.units]
+    least, most = min(repeats), max(repeats)
+    if most < _UNEQUAL * least:
+        return None
+    return agent.finding(
+        "unequal_repeats",
+        "note",
+        f"tasks have from {least} to {most} planned rollouts: figures for more than"
+        f" {'one try' if least == 1 else f'{least} tries'} stand on the tasks with the"
+        " most, which may be unlike the rest",
+        "with adaptive repeats, choose tasks by these numbers; to measure pass@k or a"
+        " mean, plan equal repeats",
+        least=least,
+        most=most,
+        tasks=len(repeats),
+    )

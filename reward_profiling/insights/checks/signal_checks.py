@@ -1,0 +1,152 @@
+"""Checks of signal: whether rewards differ, and what passes.
+
+Each looks at one agent and gives a finding or None; with too little to go by, None.
+"""
+
+from reward_profiling.insights.checks.agent_part import AgentRun
+from reward_profiling.insights.learning_signal import TELLING
+from reward_profiling.insights.schema import Finding, Signal
+from reward_profiling.reporting.insight_words import percent
+
+_HALF = 0.5
+_FEW_TASKS = 5
+_ENOUGH_ROLLOUTS = 8
+
+
+def constant_reward(agent: AgentRun) -> Finding | None:
+    """Find that every reward is the same."""
+    reward = agent.section.reward
+    low, high = reward.min or 0.0, reward.max or 0.0
+    is_told = reward.num_rollouts >= _ENOUGH_ROLLOUTS and reward.num_tasks >= TELLING
+    if not is_told or high - low > agent.options.signal_tolerance:
+        return None
+    return agent.finding(
+        "constant_reward",
+        "critical",
+        f"all {reward.num_rollouts} rewards of {reward.num_tasks} tasks are {low:g}",
+        "give the verifier an answer known to be right and one known to be wrong: it"
+        " likely returns a constant. If it is sound, these tasks are out of this"
+        " model's reach, or far below it",
+        rollouts=reward.num_rollouts,
+        tasks=reward.num_tasks,
+        value=low,
+    )
+
+
+def threshold_unreached(agent: AgentRun) -> Finding | None:
+    """Find that no reward reaches the threshold, though they differ."""
+    reward, passing = agent.section.reward, agent.section.passing
+    is_told = reward.num_rollouts >= _ENOUGH_ROLLOUTS and _varies(agent)
+    if not is_told or passing.passed:
+        return None
+    threshold = agent.options.pass_threshold
+    return agent.finding(
+        "threshold_unreached",
+        "warning",
+        f"no reward reaches the pass threshold {threshold:g}; they lie between"
+        f" {reward.min:g} and {reward.max:g} (n={reward.num_rollouts})",
+        "pass rates are all 0 by this threshold: set --pass-threshold to what counts as"
+        " solved here",
+        threshold=threshold,
+        min=reward.min,
+        max=reward.max,
+    )
+
+
+def threshold_always_reached(agent: AgentRun) -> Finding | None:
+    """Find that every reward reaches the threshold, and they differ."""
+    reward, passing = agent.section.reward, agent.section.passing
+    is_told = reward.num_rollouts >= _ENOUGH_ROLLOUTS and _varies(agent)
+    if not is_told or passing.passed < passing.num_rollouts:
+        return None
+    threshold = agent.options.pass_threshold
+    return agent.finding(
+        "threshold_always_reached",
+        "warning",
+        f"every reward reaches the pass threshold {threshold:g}; they lie between"
+        f" {reward.min:g} and {reward.max:g} (n={reward.num_rollouts})",
+        "pass rates are all 1 by this threshold: set --pass-threshold to what counts as"
+        " solved here",
+        threshold=threshold,
+        min=reward.min,
+        max=reward.max,
+    )
+
+
+def _varies(agent: AgentRun) -> bool:
+    reward = agent.section.reward
+    spread = (reward.max or 0.0) - (reward.min or 0.0)
+    return spread > agent.options.signal_tolerance
+
+
+def _what_is_left(signal: Signal) -> str:
+    """Say what tasks that all pass, or none, can teach."""
+    if not signal.num_signal:
+        return ", so that none can teach"
+    return f"; only rewards that differ otherwise, in {signal.num_signal}, can teach"
+
+
+def never_passes(agent: AgentRun) -> Finding | None:
+    """Find that no task ever passes."""
+    signal = agent.section.signal
+    if signal.never < TELLING or signal.sometimes or signal.always:
+        return None
+    bound = signal.never_upper_bound or 1.0
+    return agent.finding(
+        "never_passes",
+        "warning",
+        f"none of {signal.never} tasks ever passes{_what_is_left(signal)}; with"
+        f" {signal.never_rollouts} rollouts each may still pass up to"
+        f" {percent(bound)} of the time",
+        "check the verifier with an answer known to be right; then take easier tasks,"
+        " a stronger start, or more repeats",
+        tasks=signal.never,
+        upper_bound=bound,
+    )
+
+
+def always_passes(agent: AgentRun) -> Finding | None:
+    """Find that every task always passes."""
+    signal = agent.section.signal
+    if signal.always < TELLING or signal.sometimes or signal.never:
+        return None
+    return agent.finding(
+        "always_passes",
+        "warning",
+        f"all {signal.always} tasks always pass{_what_is_left(signal)}",
+        "check the verifier with an answer known to be wrong; then take harder tasks",
+        tasks=signal.always,
+    )
+
+
+def little_signal(agent: AgentRun) -> Finding | None:
+    """Find that most tasks have no learning signal."""
+    signal = agent.section.signal
+    told = signal.num_signal + signal.num_zero_signal
+    if told < _FEW_TASKS or signal.num_zero_signal <= _HALF * told:
+        return None
+    return agent.finding(
+        "little_signal",
+        "note",
+        f"in {signal.num_zero_signal} of {told} tasks all rewards are the same; they"
+        " give no gradient in groups of that size",
+        "`reward-profiling select` keeps the tasks that can teach",
+        zero_signal=signal.num_zero_signal,
+        tasks=told,
+    )
+
+
+def signal_only_in_components(agent: AgentRun) -> Finding | None:
+    """Find tasks whose components differ and total does not."""
+    signal = agent.section.signal
+    if not signal.num_signal_in_components_only:
+        return None
+    return agent.finding(
+        "signal_only_in_components",
+        "note",
+        f"in {signal.num_signal_in_components_only} of {signal.num_zero_signal} tasks"
+        " whose total reward is always the same, a component of it differs",
+        "a trainer that normalises each component by itself (GDPO) can learn from them",
+        tasks=signal.num_signal_in_components_only,
+        zero_signal=signal.num_zero_signal,
+    )

@@ -1,0 +1,27 @@
+"""How a collection went on: rollouts finished by time, in few points."""
+
+from collections.abc import Iterable
+
+from reward_profiling.insights.schema import CompletionPoint
+
+MOST_POINTS = 200
+
+
+def completion_curve(
+    timings: Iterable[tuple[float, float]],
+) -> tuple[CompletionPoint, ...]:
+    """Return how many rollouts had finished by when, at most 200 points.
+
+    `timings` are (moment of the start, seconds taken) of each, in any order.
+    """
+    known = list(timings)
+    if not known:
+        return ()
+    first = min(started for started, _ in known)
+    ends = sorted(started + seconds - first for started, seconds in known)
+    step = max(1, -(-len(ends) // MOST_POINTS))
+    counts = [*range(step, len(ends), step), len(ends)]
+    return tuple(
+        CompletionPoint(seconds=round(ends[count - 1], 3), finished=count)
+        for count in counts
+    )

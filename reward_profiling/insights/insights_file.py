@@ -1,0 +1,77 @@
+"""`<stem>_insights.json`: written task by task, read in whole or only its head.
+
+One JSON object (`insights.schema.Insights`). Its first line holds everything but
+the tasks, which follow one a line, so that the head of a long file is read at once.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from pydantic import ValidationError
+
+from reward_profiling.errors import RecordError
+from reward_profiling.files.json_lines import open_to_read, replace_file
+from reward_profiling.insights.schema import SCHEMA_VERSION, Insights, TaskInsight
+
+_TASKS = b'"tasks":['
+
+
+def replace_insights(path: Path, head: Insights, tasks: Iterable[TaskInsight]) -> None:
+    """Write the file whole or not at all; the head's own tasks are left out."""
+
+    def write(file: IO[bytes]) -> None:
+        text = head.model_dump_json(exclude={"tasks"}).encode()
+        file.write(text.removesuffix(b"}") + b",\n" + _TASKS)
+        between = b"\n"
+        for task in tasks:
+            file.write(between + task.model_dump_json().encode())
+            between = b",\n"
+        file.write(b"\n]}\n")
+
+    replace_file(path, write)
+
+
+def read_insights(path: Path) -> Insights:
+    """Read the whole file.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        RecordError: it is not one, or of another version of the schema.
+    """
+    with open_to_read(path) as file:
+        return _parsed(path, file.read())
+
+
+def read_insights_head(path: Path) -> Insights:
+    """Read everything but the tasks, whatever their number.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        RecordError: it is not one, or of another version of the schema.
+    """
+    with open_to_read(path) as file:
+        head = file.readline()
+        mark = file.read(len(_TASKS))
+        if mark == _TASKS:
+            return _parsed(path, head.rstrip(b",\n") + b"," + _TASKS + b"]}")
+        whole = _parsed(path, head + mark + file.read())
+        return whole.model_copy(update={"tasks": ()})
+
+
+def _parsed(path: Path, text: bytes) -> Insights:
+    try:
+        insights = Insights.model_validate_json(text)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, fault["loc"][:3]))
+        raise RecordError(
+            f"{path} holds no insights of schema version {SCHEMA_VERSION}"
+            f" ({where}: {fault['msg']}); run `reward-profiling profile` again"
+        ) from error
+    if insights.schema_version != SCHEMA_VERSION:
+        raise RecordError(
+            f"{path} is of schema version {insights.schema_version}, and this version"
+            f" reads {SCHEMA_VERSION}; run `reward-profiling profile` again"
+        )
+    return insights

@@ -1,0 +1,116 @@
+"""Insights: plan, records and failures of an output become what its rewards say."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from reward_profiling.files.own_version import made_by
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.files.source_marks import spelled
+from reward_profiling.insights.completion_curve import completion_curve
+from reward_profiling.insights.derivation import Derivation
+from reward_profiling.insights.insights_file import replace_insights
+from reward_profiling.insights.schema import Insights, TaskInsight
+from reward_profiling.models import RunSummary
+from reward_profiling.options import ProfileOptions
+from reward_profiling.planning.on_disk.extracts import (
+    read_answers,
+    read_labels,
+    read_timings,
+)
+from reward_profiling.planning.on_disk.run_manifest import known_model
+from reward_profiling.profiling.rollout_table import RolloutTable
+from reward_profiling.profiling.table_of_output import read_rollout_table
+
+
+def write_insights(
+    files: RunFiles,
+    options: ProfileOptions,
+    *,
+    inputs: Path | None = None,
+    rollouts: Sequence[Path] = (),
+) -> Insights:
+    """Write `<stem>_insights.json` and return all of it but its tasks.
+
+    `inputs` is the plan and `rollouts` the files of records, where they are not the
+    output's own.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        RecordError: a line is none of the run's; names file and line.
+    """
+    plan = inputs or files.materialized_inputs
+    records = rollouts or [files.rollouts]
+    table = read_rollout_table(files, inputs=plan, rollouts=records)
+    answers = None
+    if options.answer_field is not None:
+        answers = _answers(table, records, options.answer_field)
+    derivation = Derivation(table, options, answers)
+    head = derivation.head.model_copy(
+        update={
+            "made_by": made_by(),
+            "output": spelled(files.rollouts.name),
+            "model": known_model(files),
+            "completion": completion_curve(read_timings(files.timings)),
+        }
+    )
+    replace_insights(files.insights, head, _labelled(derivation, plan))
+    return head
+
+
+def add_insights(
+    summary: RunSummary,
+    files: RunFiles,
+    options: ProfileOptions,
+    *,
+    inputs: Path | None = None,
+    rollouts: Sequence[Path] = (),
+) -> RunSummary:
+    """Write the insights, and return the summary with their findings.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        RecordError: a line is none of the run's; names file and line.
+    """
+    head = write_insights(files, options, inputs=inputs, rollouts=rollouts)
+    told = {
+        "findings": (*head.findings, *summary.findings),
+        "files": (*summary.files, str(files.insights)),
+        "warnings": (*summary.warnings, *_warnings(head, options)),
+    }
+    return summary.model_copy(update=told)
+
+
+def _warnings(head: Insights, options: ProfileOptions) -> Iterator[str]:
+    if options.leave_out_empty:
+        length = head.run.length
+        yield (
+            f"{length.num_empty} of {length.num_empty_known} records hold no answer and"
+            " are left out of what the rewards say; the table of agents and Gym's files"
+            " count them"
+        )
+    if options.answer_field and head.run.passing.majority is None:
+        yield (
+            f"no scored record has a field {options.answer_field!r}: there is no"
+            " majority of answers"
+        )
+
+
+def _labelled(derivation: Derivation, plan: Path) -> Iterator[TaskInsight]:
+    labels = read_labels(plan)
+    for task in derivation.tasks():
+        yield task.model_copy(update={"label": labels.get(task.task_index)})
+
+
+def _answers(table: RolloutTable, rollouts: Sequence[Path], field: str) -> "array[int]":
+    """Return the digest of each row's answer; 0 where its record has none."""
+    rows = {
+        (table.tasks[table.task[row]], table.rollout[row]): row
+        for row in range(len(table))
+    }
+    answers = array("q", bytes(8 * len(table)))
+    for path in reversed(rollouts):  # of two records of a rollout the first counts
+        for key, digest in read_answers(path, field):
+            if key in rows:
+                answers[rows[key]] = digest
+    return answers

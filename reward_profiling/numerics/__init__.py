@@ -1,0 +1,1 @@
+"""Numbers: moments in Gym's order, Student's t, intervals, figures in text."""

@@ -1,0 +1,1 @@
+"""Planning: task rows become planned rollouts."""

@@ -1,0 +1,1 @@
+"""The plan and its manifest on disk: their one owner."""

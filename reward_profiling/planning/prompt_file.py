@@ -1,0 +1,37 @@
+"""The prompt template that `--prompt-config` names: a YAML file."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from reward_profiling.errors import ConfigError
+from reward_profiling.files.json_lines import open_to_read
+from reward_profiling.files.yaml_text import parse_mapping
+from reward_profiling.planning.prompt_template import PromptTemplate
+
+
+def read_prompt(path: Path) -> tuple[PromptTemplate, list[str]]:
+    """Return the template, and the other names in its file, which mean nothing.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no template.
+    """
+    with open_to_read(path) as file:
+        content = file.read()
+    try:
+        fields = parse_mapping(content.decode("utf-8-sig"), path)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8: {error.reason}") from error
+    known = {n: v for n, v in fields.items() if n in PromptTemplate.model_fields}
+    try:
+        template = PromptTemplate.model_validate(known)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}"
+            for fault in error.errors()
+        )
+        raise ConfigError(
+            f'{path} is no prompt template, which has "user" and maybe "system", both'
+            f" text: {faults}"
+        ) from error
+    return template, [name for name in fields if name not in known]

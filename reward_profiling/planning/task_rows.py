@@ -1,0 +1,206 @@
+"""One task row: what it must hold, and the planned row that it becomes.
+
+Source: `gym-contract.md` §1.1 and §2.2, steps 2 and 3.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reward_profiling import wire
+from reward_profiling.errors import RecordError
+from reward_profiling.options import JsonObject, PlanOptions
+from reward_profiling.planning.prompt_template import PromptTemplate
+from reward_profiling.planning.row_members import agent_name, taskset_of
+
+DEFAULT = "_default"
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What a plan adds to rows from files of its own, already read."""
+
+    prompt: PromptTemplate | None = None
+    """Makes each row's input; None where the rows bring theirs."""
+    skills: JsonObject | None = None
+    """The `skills_ref` that rows are stamped with."""
+
+
+NO_ADDITIONS = Additions()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTask:
+    """The rollouts that one task row asks for from one agent or environment server."""
+
+    place: int
+    """Where the task row starts in the input file, in bytes."""
+    task_index: int | str
+    agent: str | None
+    """None for a row that names a task source or a server, until that is resolved."""
+    rollout_indices: Sequence[int]
+    """Ascending; a range, unless an earlier plan had given some of them away."""
+    server: str | None = None
+    """Environment server that the row is stamped with; None where its agent decides."""
+    is_materialized: bool = False
+    """Whether the row is asked for as an episode, which needs no agent."""
+
+    @property
+    def runner(self) -> tuple[str, bool]:
+        """What runs it: (name, whether that is an environment server)."""
+        if self.server is not None:
+            return self.server, True
+        return self.agent or "", False
+
+    @property
+    def lacks_agent(self) -> bool:
+        """Whether only the running servers can say which agent runs it."""
+        return self.agent is None and not self.is_materialized
+
+
+def routing_names(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return the agent and the task source that the row names; "" names none.
+
+    Raises:
+        RecordError: one of them is not text.
+    """
+    agent, source = agent_name(row), row.get(wire.TASK_SOURCE)
+    if source is not None and not isinstance(source, str):
+        raise RecordError(f"{wire.TASK_SOURCE} is not text")
+    return agent, source
+
+
+def chosen_server(row: Mapping[str, Any], options: PlanOptions) -> str | None:
+    """Return the environment server that a row is sent to; None where an agent's is.
+
+    Raises:
+        RecordError: no route leads from the row to one.
+    """
+    taskset, routes = taskset_of(row), options.environment_server_routes
+    if taskset is not None:
+        if taskset not in routes:
+            raise RecordError(
+                f"is of taskset {taskset!r}, which has no route; pass"
+                f' --environment-server-routes \'{{"{taskset}": "SERVER"}}\''
+            )
+        return routes[taskset]
+    if options.environment_routing_mode == "taskset":
+        raise RecordError(
+            "names no task_id.taskset with a task_input; only"
+            " --environment-routing-mode agent takes such rows beside others"
+        )
+    is_legacy = options.environment_routing_mode == "legacy"
+    return options.environment_server_name if is_legacy else None
+
+
+def check_row(
+    row: Mapping[str, Any], options: PlanOptions, additions: Additions = NO_ADDITIONS
+) -> None:
+    """Refuse a task row that cannot be planned.
+
+    Raises:
+        RecordError: what is missing, and the remedy.
+    """
+    if taskset_of(row) is not None:
+        _check_materialized(options, additions)
+        return
+    params = _own_params(row, additions)
+    if options.num_repeats_add_seed:
+        seeded_metadata({**params, **options.responses_create_params}, 0)
+
+
+def _check_materialized(options: PlanOptions, additions: Additions) -> None:
+    """Refuse what could not reach the inside of a task that is already made."""
+    given = (
+        ("--prompt-config", additions.prompt),
+        ("--responses-create-params", options.responses_create_params),
+        ("--skills", additions.skills),
+        ("--num-repeats-add-seed", options.num_repeats_add_seed),
+    )
+    for flag, value in given:
+        if value:
+            raise RecordError(
+                f"is a materialized task row, which {flag} does not reach; put it into"
+                " the row's task_input"
+            )
+
+
+def _own_params(row: Mapping[str, Any], additions: Additions) -> dict[str, Any]:
+    """Return the row's params, with the input that a prompt template makes."""
+    params = row.get(wire.PARAMS)
+    if additions.prompt is None:
+        if wire.PARAMS not in row:
+            raise RecordError(
+                f"has no {wire.PARAMS}; each row needs one with its input, such as"
+                f' {{"{wire.PARAMS}": {{"input": "…"}}}}, or --prompt-config makes it'
+            )
+    elif not params:
+        params = {}
+    if not isinstance(params, Mapping):
+        raise RecordError(f"{wire.PARAMS} is not an object")
+    if additions.prompt is None:
+        return dict(params)
+    if params.get(wire.INPUT):
+        raise RecordError(
+            f"brings its own {wire.PARAMS}.{wire.INPUT}, which --prompt-config would"
+            " replace; leave one of them out"
+        )
+    return {**params, wire.INPUT: additions.prompt.messages(row)}
+
+
+def seeded_metadata(params: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return `params.metadata` with `seed` set inside its `extra_body` text.
+
+    Raises:
+        RecordError: `metadata` is no object, or `extra_body` no JSON object as text.
+    """
+    metadata = params.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise RecordError(f"{wire.PARAMS}.metadata is not an object")
+    text = metadata.get("extra_body", "{}")
+    try:
+        extra = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise RecordError("metadata.extra_body is not JSON as text") from error
+    if not isinstance(extra, dict):
+        raise RecordError("metadata.extra_body is not a JSON object")
+    # Python's own spacing, as Gym writes it.
+    return {**metadata, "extra_body": json.dumps({**extra, "seed": seed})}
+
+
+def materialized_row(
+    row: Mapping[str, Any],
+    task: PlannedTask,
+    rollout_index: int,
+    options: PlanOptions,
+    additions: Additions = NO_ADDITIONS,
+) -> dict[str, Any]:
+    """Return the row of one planned rollout, keys in Gym's order (§1.1)."""
+    planned = dict(row)
+    if not task.is_materialized:
+        params = _own_params(row, additions) | options.responses_create_params
+        if options.num_repeats_add_seed:
+            params["metadata"] = seeded_metadata(params, rollout_index)
+        planned[wire.PARAMS] = params
+    if task.server is None and (mapped := _routed(row, options)) is not None:
+        planned[wire.AGENT_REF] = {"name": mapped}
+    if additions.skills is not None:
+        planned[wire.SKILLS_REF] = additions.skills
+    planned[wire.TASK_INDEX] = task.task_index
+    if task.server is not None:
+        planned[wire.ENVIRONMENT_SERVER] = task.server
+    if task.agent is not None and agent_name(planned) != task.agent:
+        planned[wire.AGENT_REF] = {"name": task.agent}
+    planned[wire.ROLLOUT_INDEX] = rollout_index
+    return planned
+
+
+def _routed(row: Mapping[str, Any], options: PlanOptions) -> str | None:
+    """Return the agent that the map gives the row, before any fan-out."""
+    routes = options.routes()
+    agent, source = agent_name(row), row.get(wire.TASK_SOURCE)
+    for name in (agent, source, DEFAULT):
+        if name is not None and name in routes:
+            return routes[name]
+    return options.default_agent if not agent and not source else None

@@ -1,0 +1,1 @@
+"""Profiling: records become Gym's three files and the table of rollouts."""

@@ -1,0 +1,389 @@
+"""The collected records of a run, in columns: what profiling keeps of them.
+
+Rows stand in any order; `file` and `line` say where each was read. What Gym counts as
+a number, and in which order, is `gym-contract.md` §4.2 and §4.5.
+"""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from operator import methodcaller
+from struct import error as StructError  # noqa: N812 - it is a class
+from typing import Any, NamedTuple
+
+import msgspec
+
+from reward_profiling import wire
+from reward_profiling.numerics.number_column import (
+    OTHER,
+    NumberColumn,
+    gathered,
+    is_constant,
+    packed,
+    positions_of,
+    rearranged,
+)
+
+_MOST_KNOWN_SHAPES = 4_096
+_TRIED_LAYOUTS = 8
+_NUMBERS = frozenset({int, float, bool})
+_OBJECT = frozenset({dict})
+_NO_METRICS = frozenset({wire.RESPONSE, wire.MASK_SAMPLE})
+
+
+class Reply(NamedTuple):
+    """What is kept of what a reply says."""
+
+    truncated: int
+    """Whether the reply was cut off: NO, YES or UNKNOWN."""
+    empty: int
+    """Whether it holds neither text nor a call of a tool."""
+    digest: int
+    """64 bits of its text and calls; 0 where there is no output to read."""
+    components: Mapping[str, Any]
+    """Members of the record's `reward_components`."""
+
+
+class NotFinite(Enum):
+    """A reward that is a number to JSON's writer, and to nobody else."""
+
+    NAN = "NaN"
+    INFINITE = "not finite"
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """In which order a record's members stand; a record has some of them."""
+
+    own: tuple[str, ...]
+    """Members of the record itself that may be numbers."""
+    usage: tuple[str, ...]
+    """Members of `response.usage`."""
+
+    def merged(self, other: "Layout") -> "Layout | None":
+        """Return a layout that holds for both; None where their orders disagree."""
+        own = merged_order(self.own, other.own)
+        usage = merged_order(self.usage, other.usage)
+        return None if own is None or usage is None else Layout(own, usage)
+
+
+def merged_order(
+    first: tuple[str, ...], second: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Return an order of all names that agrees with both orders; None if none does."""
+    if first == second:
+        return first
+    ours, theirs = set(first), set(second)
+    common = [name for name in first if name in theirs]
+    if common != [name for name in second if name in ours]:
+        return None
+    found: list[str] = []
+    left, right = iter(first), iter(second)
+    for shared in [*common, None]:
+        found += _until(left, shared)
+        found += _until(right, shared)
+        if shared is not None:
+            found.append(shared)
+    return tuple(found)
+
+
+def _until(names: Iterable[str], stop: str | None) -> list[str]:
+    taken = []
+    for name in names:
+        if name == stop:
+            break
+        taken.append(name)
+    return taken
+
+
+Index = int | str
+
+
+def joined_index(column: "array[int] | list[Index]", found: Sequence[Index]) -> Any:  # noqa: ANN401
+    """Append indices to a column, which is a list as soon as one of them is text."""
+    if isinstance(column, list):
+        column.extend(found)
+        return column
+    try:
+        column.frombytes(packed("q", found))
+    except StructError:  # one of them is text, or has more than 64 bits
+        return [*column, *found]
+    return column
+
+
+class RecordColumns(msgspec.Struct):
+    """All records of a run; every column has one entry per record."""
+
+    task: Any = msgspec.field(default_factory=lambda: array("q"))
+    """Task index: an array of ints, or a list where one is text."""
+    rollout: Any = msgspec.field(default_factory=lambda: array("q"))
+    """Rollout index, likewise."""
+    file: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
+    """Which of the files that were read."""
+    line: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
+    """1-based line in that file."""
+    masked: bytearray = msgspec.field(default_factory=bytearray)
+    layout: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
+    """Position in `layouts`."""
+    layouts: list[Layout] = msgspec.field(default_factory=list)
+    own: dict[str, NumberColumn] = msgspec.field(default_factory=dict)
+    """Members of the records themselves."""
+    usage: dict[str, NumberColumn] = msgspec.field(default_factory=dict)
+    """Members of their `response.usage`."""
+    raw_rewards: dict[int, Any] = msgspec.field(default_factory=dict)
+    """Rewards that are no numbers, by row: null, text, a list, an object."""
+    strays: dict[int, str] = msgspec.field(default_factory=dict)
+    """Class of rows that are failures, strayed into a file of records."""
+    truncated: bytearray = msgspec.field(default_factory=bytearray)
+    """Whether the reply was cut off; empty where replies were not read."""
+    empty: bytearray = msgspec.field(default_factory=bytearray)
+    """Whether the reply holds neither text nor a call of a tool; likewise."""
+    answer: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
+    """Digest of the reply's text and calls, 0 where unknown; likewise."""
+    components: dict[str, NumberColumn] = msgspec.field(default_factory=dict)
+    """Members of `reward_components`; likewise."""
+    _known: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = msgspec.field(
+        default_factory=dict
+    )
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.masked)
+
+    def extend(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        file: int,
+        lines: Sequence[int],
+        replies: Sequence[Reply] = (),
+    ) -> None:
+        """Append records: members that are objects are left out, but for usage."""
+        self.extend_batches(batches_of(rows), file, lines, replies)
+
+    def extend_batches(
+        self,
+        batches: Sequence["Batch"],
+        file: int,
+        lines: Sequence[int],
+        replies: Sequence[Reply] = (),
+    ) -> None:
+        """Append records of one shape after the other; `line` says which is which."""
+        for batch in batches:
+            if replies:
+                self._extend_replies(gathered(replies, batch.at))
+            self._extend_same(batch, gathered(lines, batch.at))
+            self.file.extend(array("I", (file,)) * len(batch.at))
+
+    def _extend_replies(self, replies: Sequence[Reply]) -> None:
+        start = len(self)
+        self.truncated += bytes(reply.truncated for reply in replies)
+        self.empty += bytes(reply.empty for reply in replies)
+        self.answer.extend(reply.digest for reply in replies)
+        for name in dict.fromkeys(n for reply in replies for n in reply.components):
+            values = [reply.components.get(name) for reply in replies]
+            if name in self.components or _has_numbers(values):
+                _column(self.components, name).extend(start, values)
+
+    def _extend_same(self, batch: "Batch", lines: Sequence[int]) -> None:
+        start, count = len(self), len(lines)
+        found = dict(batch.own)
+        self.task = joined_index(self.task, found.pop(wire.TASK_INDEX))
+        self.rollout = joined_index(self.rollout, found.pop(wire.ROLLOUT_INDEX))
+        self.line.frombytes(packed("Q", lines))
+        self.layout.extend(array("I", (self._layout(batch.shape),)) * count)
+        self._mask(found.pop(wire.MASK_SAMPLE, None), count)
+        self._note_strays(start, found.get(wire.FAILURE_CLASS))
+        for name, values in batch.usage.items():
+            _column(self.usage, name).extend(start, values)
+        found.pop(wire.RESPONSE, None)
+        self._extend_own(start, found, batch.shape[1])
+
+    def _extend_own(
+        self, start: int, found: Mapping[str, Sequence[Any]], usage: Sequence[str]
+    ) -> None:
+        for name, values in found.items():
+            if name.startswith("_"):
+                continue
+            if name == wire.REWARD:
+                self._note_rewards(start, values)
+            elif not (name in self.own or name in usage or _has_numbers(values)):
+                continue  # no number so far, and it gives none its place
+            _column(self.own, name).extend(start, values)
+
+    def _note_rewards(self, start: int, values: Sequence[Any]) -> None:
+        if _NUMBERS.issuperset(map(type, values)):
+            return
+        for row, value in enumerate(values, start):
+            if not isinstance(value, int | float):
+                self.raw_rewards[row] = value
+
+    def _note_strays(self, start: int, classes: Sequence[Any] | None) -> None:
+        for row, name in enumerate(classes or (), start):
+            if name is not None:
+                self.strays[row] = str(name)
+
+    def _mask(self, marks: Sequence[Any] | None, count: int) -> None:
+        self.masked += bytes(count) if marks is None else bytes(map(bool, marks))
+
+    def _layout(self, shape: tuple[tuple[str, ...], tuple[str, ...]]) -> int:
+        known = self._known.get(shape)
+        if known is not None:
+            return known
+        own = tuple(
+            name
+            for name in shape[0]
+            if not name.startswith("_") and name not in _NO_METRICS
+        )
+        layout = Layout(own, shape[1])
+        number = self._placed(layout)
+        if len(self._known) >= _MOST_KNOWN_SHAPES:
+            self._known.clear()
+        self._known[shape] = number
+        return number
+
+    def _placed(self, layout: Layout) -> int:
+        """Return the number of a layout that agrees, widened where it lacks a name."""
+        for number in range(len(self.layouts))[-_TRIED_LAYOUTS:]:
+            merged = self.layouts[number].merged(layout)
+            if merged is not None:
+                self.layouts[number] = merged
+                return number
+        self.layouts.append(layout)
+        return len(self.layouts) - 1
+
+    def close(self) -> None:
+        """Have every column end at the last row."""
+        for columns in (self.own, self.usage, self.components):
+            for column in columns.values():
+                column.pad(len(self))
+
+    def arrange(self, order: Sequence[int]) -> None:
+        """Put the records in another order, or keep some of them.
+
+        One column after the other, so that there are never two of all.
+        """
+        self.close()
+        kept = order if self.has_replies else []
+        places = {row: at for at, row in enumerate(order)} if self._is_sparse else {}
+        self.task = _taken(self.task, order)
+        self.rollout = _taken(self.rollout, order)
+        self.file = _taken(self.file, order)
+        self.line = _taken(self.line, order)
+        self.masked = bytearray(gathered(self.masked, order))
+        self.layout = _taken(self.layout, order)
+        for column in (*self.own.values(), *self.usage.values()):
+            column.arrange(order)
+        self.truncated = bytearray(gathered(self.truncated, kept))
+        self.empty = bytearray(gathered(self.empty, kept))
+        self.answer = _taken(self.answer, kept)
+        for column in self.components.values():
+            column.arrange(kept)
+        self.raw_rewards = _moved(self.raw_rewards, places)
+        self.strays = _moved(self.strays, places)
+
+    def drop(self, rows: Sequence[int]) -> None:
+        """Leave some records out."""
+        dropped = set(rows)
+        self.arrange([row for row in range(len(self)) if row not in dropped])
+
+    @property
+    def has_replies(self) -> bool:
+        """Whether what the replies say was read as well."""
+        return len(self.answer) == len(self)
+
+    @property
+    def _is_sparse(self) -> bool:
+        return bool(self.raw_rewards or self.strays)
+
+    def key(self, row: int) -> tuple[Index, Index]:
+        """Return the rollout key of a row."""
+        return self.task[row], self.rollout[row]
+
+    def reward_kind(self, row: int) -> int:
+        """Return the kind of a row's own reward."""
+        column = self.own.get(wire.REWARD)
+        return OTHER if column is None else column.kinds[row]
+
+
+Shape = tuple[tuple[str, ...], tuple[str, ...]]
+"""The names of a record's members, and of its usage's, in order."""
+
+
+class Batch(NamedTuple):
+    """Records of one shape, in columns."""
+
+    shape: Shape
+    at: Sequence[int]
+    """Where each of them stands among the rows they were taken from."""
+    own: Mapping[str, Sequence[Any]]
+    """Their members."""
+    usage: Mapping[str, Sequence[Any]]
+    """The members of their usage."""
+
+
+def batches_of(rows: Sequence[Mapping[str, Any]]) -> list[Batch]:
+    """Put rows of the same shape together, in columns."""
+    usages = _usages_of(rows)
+    names, usage_names = list(map(tuple, rows)), list(map(tuple, usages))
+    if rows and is_constant(names) and is_constant(usage_names):
+        return [_batch((names[0], usage_names[0]), range(len(rows)), rows, usages)]
+    shapes = list(zip(names, usage_names, strict=True))
+    return [
+        _batch(shape, at, gathered(rows, at), gathered(usages, at))
+        for shape, at in positions_of(shapes).items()
+    ]
+
+
+_NO_USAGE: Mapping[str, Any] = {}
+_GET_RESPONSE = methodcaller("get", wire.RESPONSE)
+_GET_USAGE = methodcaller("get", wire.USAGE)
+
+
+def _usages_of(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the usage of each row; an empty one where there is none."""
+    responses = list(map(_GET_RESPONSE, rows))
+    if not _OBJECT.issuperset(map(type, responses)):
+        responses = [found if type(found) is dict else _NO_USAGE for found in responses]
+    usages = list(map(_GET_USAGE, responses))
+    if not _OBJECT.issuperset(map(type, usages)):
+        usages = [found if type(found) is dict else _NO_USAGE for found in usages]
+    return usages
+
+
+def _batch(
+    shape: Shape,
+    at: Sequence[int],
+    rows: Sequence[Mapping[str, Any]],
+    usages: Sequence[Mapping[str, Any]],
+) -> Batch:
+    names, usage_names = shape
+    return Batch(shape, at, _in_columns(names, rows), _in_columns(usage_names, usages))
+
+
+def _in_columns(
+    names: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Sequence[Any]]:
+    values = zip(*[row.values() for row in rows], strict=True)
+    return dict(zip(names, values, strict=True))
+
+
+def _taken(column: Any, order: Sequence[int]) -> Any:  # noqa: ANN401
+    if isinstance(column, list):
+        return list(gathered(column, order))
+    if column.tobytes() == column[:1].tobytes() * len(column):
+        return column[:1] * len(order)  # as of the file, where there is one
+    return rearranged(column, order)
+
+
+def _moved(sparse: Mapping[int, Any], places: Mapping[int, int]) -> dict[int, Any]:
+    return {places[row]: value for row, value in sparse.items() if row in places}
+
+
+def _column(columns: dict[str, NumberColumn], name: str) -> NumberColumn:
+    column = columns.get(name)
+    if column is None:
+        column = columns[name] = NumberColumn()
+    return column
+
+
+def _has_numbers(values: Iterable[Any]) -> bool:
+    return not _NUMBERS.isdisjoint(map(type, values))

@@ -1,0 +1,1 @@
+"""Reporting: what a person reads of a run: words, pages, overviews."""

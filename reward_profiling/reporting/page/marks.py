@@ -1,0 +1,138 @@
+"""Headline numbers: each with its interval or the word why not, and with its n."""
+
+from reward_profiling.insights.schema import Insights, RewardEstimate, Section
+from reward_profiling.reporting.page.parts import Figure
+from reward_profiling.reporting.page.words import count, interval, number, of, share
+
+_NO_SPREAD = "no interval: all of it is equal, or there is too little"
+
+
+def headline_figures(insights: Insights) -> tuple[Figure, ...]:
+    """Return the run's headline numbers, the mean reward first."""
+    run = insights.run
+    figures = (
+        _coverage(run), _mean(insights), _pass_rate(insights), _signal(run),
+        _majority(run), _cut_off(run), _empty(run),
+    )  # fmt: skip
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def reward_spread(insights: Insights, reward: RewardEstimate) -> str:
+    """Return a mean's interval in words; its error where it has none."""
+    if reward.macro_mean is None:
+        return ""
+    if reward.interval is not None and reward.interval.low < reward.interval.high:
+        confidence = share(insights.reading.confidence)
+        return f"{confidence} interval {interval(reward.interval)}"
+    if reward.standard_error:
+        return f"standard error {number(reward.standard_error)}"
+    return _NO_SPREAD
+
+
+def _mean(insights: Insights) -> Figure:
+    reward = insights.run.reward
+    zeros = insights.reading.failures_as_zero
+    return Figure(
+        label="Mean reward" + (", failures as 0" if zeros else ""),
+        value="unknown" if reward.macro_mean is None else number(reward.macro_mean),
+        spread=reward_spread(insights, reward),
+        basis=f"mean over {count(reward.num_tasks, 'scored task')}",
+        caution=reward.caution or "",
+    )
+
+
+def _pass_rate(insights: Insights) -> Figure:
+    passing = insights.run.passing
+    error = passing.pass_rate_error
+    spread = f"standard error {share(error)}" if error else _NO_SPREAD
+    return Figure(
+        label=f"Pass rate at {number(insights.reading.pass_threshold)}",
+        value="unknown" if passing.pass_rate is None else share(passing.pass_rate),
+        spread="" if passing.pass_rate is None else spread,
+        basis=f"{of(passing.passed, passing.num_rollouts)} rollouts of"
+        f" {count(passing.num_tasks, 'task')}",
+    )
+
+
+def _coverage(run: Section) -> Figure:
+    coverage = run.coverage
+    lacking = [
+        f"{amount:,} {word}"
+        for amount, word in (
+            (coverage.unscored, "without a usable reward"),
+            (coverage.masked, "masked"),
+            (coverage.failed, "failed"),
+            (coverage.missing, "missing"),
+        )
+        if amount
+    ]
+    known = coverage.scored_share
+    return Figure(
+        label="Scored",
+        value="unknown" if known is None else share(known),
+        spread=f"{of(coverage.scored, coverage.planned)} planned rollouts",
+        basis=f"{of(coverage.num_scored_tasks, coverage.num_tasks)} tasks",
+        caution=", ".join(lacking),
+    )
+
+
+def _signal(run: Section) -> Figure:
+    signal = run.signal
+    judged = signal.num_signal + signal.num_zero_signal
+    unjudged = signal.undetermined
+    return Figure(
+        label="Tasks that can teach",
+        value=of(signal.num_signal, judged) if judged else "unknown",
+        spread=f"{count(signal.num_zero_signal, 'task')} with one reward throughout"
+        if judged
+        else "",
+        basis="tasks with two scored rollouts or more",
+        caution=f"{count(unjudged, 'task')} undetermined" if unjudged else "",
+    )
+
+
+def _majority(run: Section) -> Figure | None:
+    majority = run.passing.majority
+    if majority is None:
+        return None
+    tied = f"{count(majority.num_tied, 'task')} tied" if majority.num_tied else ""
+    return Figure(
+        label="Commonest answer passes",
+        value=share(majority.pass_rate),
+        spread=tied,
+        basis=f"{count(majority.num_rollouts, 'rollout')} of"
+        f" {count(majority.num_tasks, 'task')}",
+        caution=f"{count(majority.num_split, 'task')} in which one answer both passed"
+        " and missed"
+        if majority.num_split
+        else "",
+    )
+
+
+def _cut_off(run: Section) -> Figure | None:
+    length = run.length
+    if not length.num_truncation_known:
+        return None
+    cut, whole = length.truncated, length.finished
+    return Figure(
+        label="Cut off",
+        value=share(length.num_truncated / length.num_truncation_known),
+        spread=f"they pass {share(cut.pass_rate)} (n = {cut.num_rollouts:,}), others"
+        f" {share(whole.pass_rate)} (n = {whole.num_rollouts:,})"
+        if cut.num_rollouts
+        else "",
+        basis=f"{of(length.num_truncated, length.num_truncation_known)} records",
+    )
+
+
+def _empty(run: Section) -> Figure | None:
+    length = run.length
+    if not length.num_empty:
+        return None
+    return Figure(
+        label="Empty answers",
+        value=share(length.num_empty / length.num_empty_known),
+        spread=f"their mean reward {number(length.empty.mean_reward)}"
+        f" (n = {length.empty.num_rollouts:,})",
+        basis=f"{of(length.num_empty, length.num_empty_known)} records",
+    )

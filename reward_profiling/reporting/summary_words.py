@@ -1,0 +1,207 @@
+"""Summaries in words: sentences, and tables for the terminal and Prefect's pages."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from reward_profiling.numerics.figures import figure
+
+if TYPE_CHECKING:  # these take longer to import than a small profile takes
+    from reward_profiling.collecting.progress import Progress, RunningMean
+    from reward_profiling.models import (
+        AgentSummary,
+        AggregateSummary,
+        PlanSummary,
+        RunSummary,
+    )
+    from reward_profiling.profiling.run_counts import AgentCounts, RunCounts
+
+_TELLING = 2
+"""Scored rollouts per task before "never" or "always" means anything."""
+_STANDS_OUT = 4.0
+"""How many times the median a rollout must take to be named."""
+
+_SHOWN_KINDS = 4
+"""Reasons and failure classes that one line names."""
+
+COLUMNS = (
+    "agent", "rollouts", "scored", "mean reward", "tasks", "never", "some", "always",
+)  # fmt: skip
+LEGEND = (
+    "mean reward: mean over the scored tasks ± its standard error; never, some, always:"
+    " tasks of two rollouts or more by how many of them pass"
+)
+
+
+def planned(summary: "PlanSummary") -> str:
+    """Say what a materialization planned."""
+    said = f"{summary.num_rollouts} rollouts of {summary.num_tasks} tasks planned"
+    if summary.num_new < summary.num_rollouts:
+        said += f", {summary.num_new} of them new"
+    return said
+
+
+def zeros(summary: "AggregateSummary") -> str | None:
+    """Say which rollouts without a reward the servers' metrics count as zero."""
+    counts = (
+        (summary.num_failures_as_zero, "failed"),
+        (summary.num_missing_as_zero, "missing"),
+    )
+    parts = [f"{count} {word} rollouts" for count, word in counts if count]
+    return f"the metrics count {' and '.join(parts)} as zero" if parts else None
+
+
+def headline(summary: "RunSummary | RunCounts") -> str:
+    """Return the first sentence: how much of the plan there is, and what is not."""
+    said = f"{summary.collected} of {summary.planned} rollouts collected"
+    lacking = [
+        f"{count} {word}{_by_kind(kinds)}"
+        for count, word, kinds in (
+            (summary.failed, "failed", summary.failed_classes),
+            (summary.missing, "missing", {}),
+            (summary.masked, "masked", {}),
+            (summary.unscored, "without a usable reward", summary.unscored_reasons),
+        )
+        if count
+    ]
+    if lacking:
+        said = f"{said}: {', '.join(lacking)}"
+    if summary.mean_reward is None:
+        return said
+    count = summary.num_scored_tasks
+    tasks = f"{count} task" + "s" * (count != 1)
+    return f"{said}; mean reward {figure(summary.mean_reward)} (n={tasks})"
+
+
+def _uncounted(agent: "AgentSummary | AgentCounts") -> list[str]:
+    parts = []
+    if agent.masked:
+        parts.append(f"{agent.masked} masked")
+    if agent.unscored:
+        kinds = _by_kind(agent.unscored_reasons)
+        parts.append(f"{agent.unscored} without a usable reward{kinds}")
+    return parts
+
+
+def _by_kind(kinds: Mapping[str, int]) -> str:
+    """Return how many there are of each kind, the most first."""
+    if not kinds:
+        return ""
+    ordered = sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))
+    named = [f"{count} {name}" for name, count in ordered[:_SHOWN_KINDS]]
+    left = sum(count for _, count in ordered[_SHOWN_KINDS:])
+    return f" ({', '.join(named)}{f', {left} of others' if left else ''})"
+
+
+def mean_with_error(agent: "AgentSummary | AgentCounts") -> str:
+    """Return a mean with its standard error, or say that it is unknown.
+
+    An error of 0.0, or none, is not shown: a bare "± 0" claims a certainty that a few
+    equal values do not give.
+    """
+    if agent.mean_reward is None:
+        return "unknown"
+    if not agent.standard_error:
+        return figure(agent.mean_reward)
+    return f"{figure(agent.mean_reward)} ± {figure(agent.standard_error)}"
+
+
+def agent_cells(agent: "AgentSummary | AgentCounts") -> tuple[str, ...]:
+    """Return an agent's row, in the order of `COLUMNS`; tasks are the mean's n."""
+    tasks = str(agent.num_scored_tasks)
+    if agent.num_scored_tasks < agent.num_tasks:
+        tasks += f" of {agent.num_tasks}"
+    return (
+        agent.agent,
+        f"{agent.collected}/{agent.planned}",
+        str(agent.scored),
+        mean_with_error(agent),
+        tasks,
+        str(agent.never_pass),
+        str(agent.sometimes_pass),
+        str(agent.always_pass),
+    )
+
+
+def progress_line(progress: "Progress", now: float) -> str:
+    """Return the live numbers of a collection in one line; `now` in seconds."""
+    label = f"{progress.name}: " if progress.name else ""
+    done = f"{label}{progress.done}/{progress.planned} done"
+    parts = [done, mean_so_far(progress)]
+    counts = (
+        (progress.found, "from earlier runs"),
+        *((count, name) for name, count in sorted(progress.failures.items())),
+        (progress.given_up, "given up"),
+        (len(progress.in_flight), "in flight"),
+        (progress.waiting, "waiting for their server"),
+        (progress.retries, "retries"),
+        (progress.replies_lost, "replies lost"),
+    )
+    parts += [f"{count} {words}" for count, words in counts if count]
+    if rate := progress.rate(now):
+        parts.append(f"{rate:.3g}/s")
+    left = progress.seconds_left(now)
+    if left is not None:
+        parts.append(f"{duration(left)} left")
+    return ", ".join(parts)
+
+
+def slowest_rollouts(progress: "Progress") -> str | None:
+    """Name the slowest rollouts of a run when they stand out; None otherwise.
+
+    A tail of rollouts that take ten times the median is where a run's time goes.
+    """
+    if not progress.slowest or not progress.durations:
+        return None
+    usual = sorted(progress.durations)[len(progress.durations) // 2]
+    slow = [(s, name) for s, name in progress.slowest if s > _STANDS_OUT * usual]
+    if not slow:
+        return None
+    named = ", ".join(f"{name} ({seconds:.3g} s)" for seconds, name in slow)
+    return f"slowest rollouts, where the median took {usual:.3g} s: {named}"
+
+
+def mean_so_far(progress: "Progress") -> str:
+    """Return the mean reward of this run's records, with its n."""
+    return running_mean(progress.rewards) or "no reward yet"
+
+
+def running_mean(rewards: "RunningMean") -> str | None:
+    """Return a mean with its error and its n; None when there is none yet."""
+    if rewards.mean is None:
+        return None
+    said = f"mean reward {figure(rewards.mean)}"
+    if rewards.standard_error:
+        said += f" ± {figure(rewards.standard_error)}"
+    return f"{said} (n={rewards.count})"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as h:mm:ss, or m:ss below an hour."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def findings(summary: "RunSummary | RunCounts") -> list[str]:
+    """Say what a person should look at before trusting the numbers."""
+    found = [
+        f"{agent.agent}: every one of its {agent.num_scored_tasks} tasks"
+        f" {word} passes: passing alone can teach nothing"
+        for agent in summary.agents
+        for count, word in ((agent.never_pass, "never"), (agent.always_pass, "always"))
+        if count == agent.num_tasks > 1 and agent.scored >= _TELLING * count
+    ]
+    found += [
+        f"{agent.agent}: {agent.collected} of {agent.planned} rollouts collected"
+        for agent in summary.agents
+        if agent.collected < agent.planned
+    ]
+    found += [
+        f"{agent.agent}: {agent.scored} of {agent.collected} records count:"
+        f" {', '.join(_uncounted(agent))}"
+        for agent in summary.agents
+        if agent.scored < agent.collected
+    ]
+    if summary.stopped:
+        found.insert(0, f"the collection ended early: {summary.stopped}")
+    return [*found, *summary.warnings]

@@ -1,0 +1,1 @@
+"""Trackers of runs: Weights & Biases and MLflow."""

@@ -1,0 +1,1 @@
+"""Servers: Gym over HTTP and as a child process; readiness and routes."""

@@ -1,0 +1,1 @@
+"""Texts from outside: secrets taken out, errors unwrapped to what was said first."""

@@ -1,1 +1,0 @@
-"""Pure rules: functions of values, without Prefect, HTTP, files or a clock."""

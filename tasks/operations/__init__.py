@@ -1,1 +1,0 @@
-"""Whole operations on files and servers, as plain functions: what a step runs."""

@@ -1,0 +1,268 @@
+"""Each finding on a small run that shows it, and on its neighbour that does not."""
+
+from collections.abc import Callable
+
+import pytest
+
+from reward_profiling.insights.checks.check_list import NAMES
+from reward_profiling.insights.derivation import derive_insights
+from reward_profiling.insights.schema import Finding
+from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.rollout_table import UNKNOWN, YES, RolloutStatus
+from tests.insights.tables import Rollout, table_of
+
+Tasks = list[list[Rollout]]
+FAILED = Rollout(status=RolloutStatus.FAILED, failure="environment_server_failed")
+MISSING = Rollout(status=RolloutStatus.MISSING)
+
+
+def found_in(tasks: Tasks, **options: object) -> dict[str, Finding]:
+    chosen = ProfileOptions.model_validate(options)
+    return {f.name: f for f in derive_insights(table_of(tasks), chosen).findings}
+
+
+def mixed(num_tasks: int = 6, repeats: int = 4) -> Tasks:
+    """Return a healthy run: every answer its own, half of them pass."""
+    return [
+        [
+            Rollout(float(r % 2), tokens=100.0, answer=1 + task * repeats + r)
+            for r in range(repeats)
+        ]
+        for task in range(num_tasks)
+    ]
+
+
+def changed(tasks: Tasks, change: Callable[[int, int, Rollout], Rollout]) -> Tasks:
+    return [
+        [change(task, r, one) for r, one in enumerate(rollouts)]
+        for task, rollouts in enumerate(tasks)
+    ]
+
+
+def test_a_healthy_run_has_no_finding() -> None:
+    assert found_in(mixed()) == {}
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.5, -3.0])
+def test_one_reward_throughout_is_a_constant_verifier(value: float) -> None:
+    found = found_in(
+        changed(mixed(), lambda _t, _r, one: Rollout(value, answer=one.answer))
+    )
+
+    assert list(found) == ["constant_reward"]
+    assert found["constant_reward"].severity == "critical"
+    assert found["constant_reward"].evidence == {
+        "rollouts": 24, "tasks": 6, "value": value,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("tasks", "severity"), [(8, "warning"), (20, "critical")])
+def test_a_reward_set_by_the_task_alone_ignores_the_answer(
+    tasks: int, severity: str
+) -> None:
+    found = found_in(
+        changed(
+            mixed(tasks), lambda t, _r, one: Rollout(float(t % 2), answer=one.answer)
+        )
+    )
+
+    assert set(found) == {"reward_ignores_answer"}
+    assert found["reward_ignores_answer"].severity == severity
+    assert f"all {tasks} tasks" in found["reward_ignores_answer"].sentence
+
+
+def test_one_task_whose_rewards_follow_its_answers_clears_the_verifier() -> None:
+    tasks = changed(
+        mixed(20), lambda t, _r, one: Rollout(float(t % 2), answer=one.answer)
+    )
+    tasks[0][0] = Rollout(1.0, answer=999)
+
+    assert "reward_ignores_answer" not in found_in(tasks)
+
+
+def test_repeats_answered_from_a_cache_are_no_repeats() -> None:
+    found = found_in(
+        changed(mixed(), lambda t, _r, _: Rollout(float(t % 2), answer=t + 1))
+    )
+
+    assert set(found) == {"repeats_identical"}
+    assert found["repeats_identical"].severity == "critical"
+
+
+def test_the_same_answer_rewarded_differently_is_noise_of_the_verifier() -> None:
+    found = found_in(
+        changed(mixed(), lambda _t, r, _: Rollout(float(r % 2), answer=1 + r // 2))
+    )
+
+    assert set(found) == {"answer_scored_differently"}
+    assert found["answer_scored_differently"].evidence == {
+        "answers_given_again": 12, "rewarded_differently": 12,
+    }  # fmt: skip
+
+
+def test_nothing_as_an_answer_must_not_pass() -> None:
+    tasks = mixed()
+    tasks[2][1] = Rollout(1.0, empty=YES)
+
+    found = found_in(tasks)
+
+    assert found["empty_answers_rewarded"].severity == "critical"
+    assert found["empty_answers_rewarded"].evidence == {"empty": 1, "passed": 1}
+    assert found["empty_answers"].severity == "note"
+
+
+def test_an_environment_that_died_midway_is_found_in_either_order() -> None:
+    by_task = changed(mixed(), lambda t, _r, one: FAILED if t >= 3 else one)
+    by_repeat = changed(mixed(8, 6), lambda _t, r, one: FAILED if r >= 3 else one)
+
+    for tasks, before in ((by_task, 12), (by_repeat, 24)):
+        found = found_in(tasks)
+        assert found["environment_died"].severity == "critical"
+        assert found["environment_died"].evidence["before"] == before
+        assert "environment_server_failed" in found["environment_died"].sentence
+
+
+def test_failures_here_and_there_are_no_death() -> None:
+    found = found_in(changed(mixed(), lambda _t, r, one: FAILED if r == 1 else one))
+
+    assert set(found) == {"low_coverage"} | (set(found) & {"never_passes"})
+    assert "6 failed (environment_server_failed)" in found["low_coverage"].sentence
+
+
+def test_a_run_that_was_stopped_early_has_not_died() -> None:
+    found = found_in(changed(mixed(), lambda t, _r, one: MISSING if t >= 2 else one))
+
+    assert set(found) == {"low_coverage"}
+    assert found["low_coverage"].severity == "critical"
+    assert "4 tasks have none at all" in found["low_coverage"].sentence
+
+
+def test_a_server_that_sends_zeros_without_a_reply_has_died() -> None:
+    silent = Rollout(0.0, empty=UNKNOWN)
+    right = Rollout(1.0, empty=UNKNOWN)
+    died = changed(mixed(), lambda t, _r, one: silent if t >= 3 else one)
+    no_replies = changed(mixed(), lambda t, _r, _one: silent if t >= 3 else right)
+
+    assert found_in(died)["environment_died"].evidence["before"] == 12
+    assert "environment_died" not in found_in(no_replies)
+
+
+def test_a_server_that_answers_nothing_from_some_point_on_has_died() -> None:
+    dead = Rollout(0.0, empty=YES)
+
+    assert "environment_died" in found_in(
+        changed(mixed(), lambda t, _r, one: dead if t >= 3 else one)
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "name"),
+    [(0.1, 0.8, "threshold_unreached"), (2.0, 5.0, "threshold_always_reached")],
+)
+def test_a_threshold_beside_the_rewards_is_told_with_their_range(
+    low: float, high: float, name: str
+) -> None:
+    tasks = changed(
+        mixed(), lambda _t, r, one: Rollout(high if r % 2 else low, answer=one.answer)
+    )
+
+    found = found_in(tasks)
+
+    assert set(found) == {name}
+    assert found[name].evidence == {"threshold": 1.0, "min": low, "max": high}
+    assert found_in(tasks, pass_threshold=high) == {}
+
+
+def test_tasks_whose_rewards_differ_below_the_threshold_can_still_teach() -> None:
+    rewards = ((0.1, 0.2), (0.0, 0.3), (0.2, 0.2))
+
+    found = found_in([[Rollout(one) for one in task] for task in rewards])
+
+    assert "in 2, can teach" in found["never_passes"].sentence
+    assert "none can teach" not in found["never_passes"].sentence
+
+
+def test_tasks_that_never_or_always_pass_cannot_teach() -> None:
+    varied = changed(mixed(), lambda _t, r, one: Rollout(r * 0.1, answer=one.answer))
+    tasks = [*varied[:3]]
+
+    assert "threshold_unreached" in found_in(tasks)
+    low = changed(mixed(2, 3), lambda _t, _r, one: Rollout(0.0, answer=one.answer))
+    assert set(found_in(low)) == {"never_passes"}
+    assert "up to 63 %" in found_in(low)["never_passes"].sentence
+    high = changed(mixed(2, 3), lambda _t, _r, one: Rollout(1.0, answer=one.answer))
+    assert set(found_in(high)) == {"always_passes"}
+
+
+def test_single_rollouts_say_nothing_of_signal() -> None:
+    assert "too_few_repeats" in found_in(mixed(6, 1))
+
+
+def test_tasks_with_twice_the_repeats_of_others_are_told() -> None:
+    tasks = mixed(6, 4)
+    uneven = [[*tasks[0], *tasks[0]], *tasks[1:]]
+
+    assert "unequal_repeats" not in found_in(tasks)
+    found = found_in(uneven)["unequal_repeats"]
+    assert found.evidence == {"least": 4, "most": 8, "tasks": 6}
+    assert "more than 4 tries" in found.sentence
+
+
+def test_most_tasks_without_signal_are_noted() -> None:
+    tasks = changed(mixed(), lambda t, r, one: Rollout(
+        float(r % 2) if t == 0 else float(t % 2), answer=one.answer
+    ))  # fmt: skip
+
+    found = found_in(tasks)
+
+    assert set(found) == {"little_signal"}
+    assert found["little_signal"].evidence == {"zero_signal": 5, "tasks": 6}
+
+
+def test_length_that_decides_is_noted_with_its_n() -> None:
+    tasks = changed(mixed(10, 6), lambda _t, r, one: Rollout(
+        float(r % 2), tokens=200.0 - 100 * (r % 2) + r, answer=one.answer
+    ))  # fmt: skip
+
+    found = found_in(tasks)
+
+    assert set(found) == {"length_bias"}
+    assert "n=60 rollouts of 10 tasks" in found["length_bias"].sentence
+
+
+def test_truncation_from_a_tenth_on_is_a_warning() -> None:
+    tasks = changed(mixed(), lambda _t, r, one: Rollout(
+        one.reward, tokens=900.0 if r == 0 else 100.0, truncated=int(r == 0),
+        answer=one.answer,
+    ))  # fmt: skip
+
+    found = found_in(tasks)["truncated_answers"]
+
+    assert found.severity == "warning"
+    assert "6 of 24 answers (25 %)" in found.sentence
+    assert "900 tokens on average, whole ones 100" in found.sentence
+
+
+def test_every_name_that_a_check_gives_is_listed() -> None:
+    masked = Rollout(status=RolloutStatus.MASKED)
+    unscored = Rollout(status=RolloutStatus.UNSCORED)
+    runs = [
+        mixed(6, 1), [[masked] * 4], [[masked, masked, *mixed(1)[0]]],
+        [[unscored, *mixed(1)[0]]], [[FAILED]],
+    ]  # fmt: skip
+
+    for tasks in runs:
+        assert set(found_in(tasks)) <= set(NAMES)
+
+
+def test_the_worst_stands_first() -> None:
+    tasks = mixed()
+    tasks[0][0] = Rollout(1.0, empty=YES)
+    tasks[0][1] = Rollout(status=RolloutStatus.UNSCORED)
+
+    severities = [
+        f.severity for f in derive_insights(table_of(tasks), ProfileOptions()).findings
+    ]
+
+    assert severities == sorted(severities, key=["critical", "warning", "note"].index)
+    assert len(set(severities)) > 1

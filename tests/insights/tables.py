@@ -1,0 +1,63 @@
+"""Tables of rollouts for tests, written as a person thinks of them."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import nan
+
+from reward_profiling.profiling.rollout_table import NO, RolloutStatus, RolloutTable
+
+SCORED = RolloutStatus.SCORED
+
+
+@dataclass
+class Rollout:
+    """One row; its task and index come from where it stands."""
+
+    reward: float = nan
+    status: RolloutStatus = SCORED
+    tokens: float = nan
+    truncated: int = NO
+    empty: int = NO
+    answer: int = 0
+    agent: str = "a"
+    failure: str | None = None
+    components: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+def table_of(tasks: Sequence[Sequence[Rollout | float]]) -> RolloutTable:
+    """Return the table of `tasks[t][r]`: a rollout, or only its reward."""
+    listed = [
+        (task, index, one if isinstance(one, Rollout) else Rollout(float(one)))
+        for task, rollouts in enumerate(tasks)
+        for index, one in enumerate(rollouts)
+    ]
+    table = RolloutTable()
+    table.agents = sorted({one.agent for _, _, one in listed})
+    seen: dict[int, int] = {}
+    for task, index, one in listed:
+        if task not in seen:
+            seen[task] = len(table.tasks)
+            table.tasks.append(task)
+        if one.failure is not None:
+            table.failure_class[len(table)] = one.failure
+        is_scored = one.status == SCORED
+        table.task.append(seen[task])
+        table.rollout.append(index)
+        table.agent.append(table.agents.index(one.agent))
+        table.status.append(one.status)
+        table.reward.append(one.reward if is_scored else nan)
+        table.output_tokens.append(one.tokens)
+        table.truncated.append(one.truncated)
+        table.empty.append(one.empty)
+        table.answer.append(one.answer)
+        table.attempts.append(int(one.failure is not None))
+    table.metrics = _columns([one.metrics for _, _, one in listed])
+    table.components = _columns([one.components for _, _, one in listed])
+    return table
+
+
+def _columns(rows: Sequence[Mapping[str, float]]) -> dict[str, "array[float]"]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: array("d", [row.get(name, nan) for row in rows]) for name in names}

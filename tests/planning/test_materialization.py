@@ -1,0 +1,523 @@
+"""What becomes of an input, and what an output that is already there allows."""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from reward_profiling.errors import ConfigError, DatasetError, PlanChangedError
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.models import PlanSummary
+from reward_profiling.options import PlanOptions
+from reward_profiling.planning.materialization import check_input, materialize
+
+BOM = b"\xef\xbb\xbf"
+A = b'{"responses_create_params":{"input":"a"},"agent_ref":{"name":"x"}}'
+B = b'{"responses_create_params":{"input":"b"},"agent_ref":{"name":"x"}}'
+C = b'{"responses_create_params":{"input":"c"},"agent_ref":{"name":"y"}}'
+
+
+def output(folder: Path) -> RunFiles:
+    return RunFiles(folder / "out" / "rollouts.jsonl")
+
+
+def planned(folder: Path, content: bytes, **options: Any) -> PlanSummary:  # noqa: ANN401
+    path = folder / "in.jsonl"
+    path.write_bytes(content)
+    return materialize(check_input(path, PlanOptions(**options)), output(folder))
+
+
+def collect_one(folder: Path) -> None:
+    files = output(folder)
+    key = {"_ng_task_index": 0, "_ng_rollout_index": 0}
+    files.rollouts.write_bytes(orjson.dumps({"reward": 1.0, **key}) + b"\n")
+
+
+def plan_lines(folder: Path) -> list[bytes]:
+    return output(folder).materialized_inputs.read_bytes().splitlines()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def refused(folder: Path, content: bytes, **options: Any) -> str:  # noqa: ANN401
+    """Return the refusal's message, and hold it to touching nothing."""
+    before = digests(folder / "out")
+    with pytest.raises(PlanChangedError) as raised:
+        planned(folder, content, **options)
+    assert digests(folder / "out") == before
+    return str(raised.value)
+
+
+def test_an_input_that_is_held_and_unchanged_is_read_once(tmp_path: Path) -> None:
+    path, options = tmp_path / "in.jsonl", PlanOptions(num_repeats=2)
+    path.write_bytes(A + b"\n" + B + b"\n")
+    held = check_input(path, options)
+
+    assert check_input(path, PlanOptions(num_repeats=2)) is held
+    assert check_input(path, PlanOptions(num_repeats=3)).plan.num_rollouts == 6
+
+    before = path.stat()
+    path.write_bytes(A + b"\n" + C + b"\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert check_input(path, options).digest != held.digest
+
+    path.unlink()
+    with pytest.raises(ConfigError):
+        check_input(path, options)
+
+
+def test_an_input_whose_prompt_changed_is_read_again(tmp_path: Path) -> None:
+    path, prompt = tmp_path / "in.jsonl", tmp_path / "prompt.yaml"
+    path.write_bytes(b'{"q":1,"agent_ref":{"name":"x"}}\n')
+    prompt.write_text("user: a {q}")
+    options = PlanOptions(prompt_config=str(prompt))
+    held = check_input(path, options)
+    prompt.write_text("user: b {q}")
+
+    assert check_input(path, options).additions != held.additions
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        A + b"\n" + B + b"\n",
+        A + b"\n" + B,
+        A + b"\r\n" + B + b"\r\n",
+        BOM + A + b"\n" + B,
+        b"\n" + A + b"\n \t\n" + B + b"\n\n",
+    ],
+)
+def test_line_endings_bom_and_blank_lines_do_not_change_the_plan(
+    content: bytes, tmp_path: Path
+) -> None:
+    found = planned(tmp_path, content)
+
+    assert found.num_tasks == 2
+    assert plan_lines(tmp_path) == [
+        row[:-1] + b',"_ng_task_index":%d,"_ng_rollout_index":0}' % index
+        for index, row in enumerate([A, B])
+    ]
+
+
+def test_blank_lines_are_counted_in_a_warning(tmp_path: Path) -> None:
+    found = planned(tmp_path, b"\n" + A + b"\n\n \n")
+
+    assert found.warnings == (f"{tmp_path / 'in.jsonl'}: skipped 3 blank lines",)
+
+
+def test_last_line_without_a_newline_is_the_same_task(tmp_path: Path) -> None:
+    assert planned(tmp_path, A + b"\r\n" + A + b"\n" + A).num_tasks == 1
+
+
+def test_other_spacing_is_another_task(tmp_path: Path) -> None:
+    assert planned(tmp_path, A + b"\n" + A.replace(b":", b": ")).num_tasks == 2
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 99])
+def test_limit_takes_the_first_rows(limit: int, tmp_path: Path) -> None:
+    found = planned(tmp_path, b"\n".join([A, B, C]), limit=limit, num_repeats=2)
+
+    assert found.num_rollouts == 2 * min(limit, 3)
+
+
+def test_rows_beyond_the_limit_need_not_be_usable(tmp_path: Path) -> None:
+    assert planned(tmp_path, A + b"\n{bad\n[1]\n", limit=1).num_tasks == 1
+
+
+def test_limit_that_leaves_out_an_agent_is_warned_of(tmp_path: Path) -> None:
+    found = planned(tmp_path, b"\n".join([A, B, C]), limit=2)
+
+    assert found.warnings == ("limit 2 leaves out every row of y",)
+
+
+def test_all_bad_rows_are_named_at_once_and_nothing_is_written(tmp_path: Path) -> None:
+    bad = [b"{bad", b"[1]", b"NaN", b'{"responses_create_params":{"t":NaN}}', b"{}"]
+    bad += [b'{"responses_create_params":{},"agent_ref":"x"}', A, b'{"n":%d}' % 2**70]
+
+    with pytest.raises(DatasetError, match=r"^7 task rows cannot be used") as raised:
+        planned(tmp_path, b"\n".join(bad))
+
+    lines = [
+        fault.removeprefix(f"{tmp_path}/in.jsonl:") for fault in raised.value.faults
+    ]
+    assert sorted(line.split(":")[0] for line in lines) == list("1234568")
+    assert not (tmp_path / "out").exists()
+
+
+def test_twenty_bad_rows_are_shown_at_most(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError) as raised:
+        planned(tmp_path, b"{}\n" * 50)
+
+    assert len(str(raised.value).splitlines()) == 22
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1])
+def test_whole_number_beyond_64_bits_is_refused_with_its_line(
+    number: int, tmp_path: Path
+) -> None:
+    row = A[:-1] + b',"id":%d}' % number
+
+    with pytest.raises(DatasetError, match=rf"in\.jsonl:2: .*whole number {number}"):
+        planned(tmp_path, B + b"\n" + row)
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 2**53 + 1])
+def test_whole_number_of_64_bits_is_kept(number: int, tmp_path: Path) -> None:
+    planned(tmp_path, A[:-1] + b',"id":%d}' % number)
+
+    assert b'"id":%d,' % number in plan_lines(tmp_path)[0]
+
+
+def test_duplicate_keys_are_warned_of(tmp_path: Path) -> None:
+    found = planned(tmp_path, A + b"\n" + B[:-1] + b',"n":1,"n":2}')
+
+    assert (
+        "1 rows name a key twice, and the last one counts: lines 2"
+        in (found.warnings[0])
+    )
+    assert plan_lines(tmp_path)[1].count(b'"n"') == 1
+
+
+def test_index_collision_names_both_lines(tmp_path: Path) -> None:
+    given = B[:-1] + b',"_ng_task_index":0}'
+
+    with pytest.raises(DatasetError, match=r"line 3 gives _ng_task_index 0.*line 1"):
+        planned(tmp_path, A + b"\n\n" + given)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", BOM])
+def test_input_without_rows_is_refused(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="holds no task rows"):
+        planned(tmp_path, content)
+
+
+def test_missing_input_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.jsonl does not exist"):
+        check_input(tmp_path / "none.jsonl", PlanOptions())
+
+
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_output_without_a_name_is_refused(path: str) -> None:
+    with pytest.raises(ConfigError):
+        RunFiles(Path(path))
+
+
+def test_same_command_again_changes_nothing(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=3)
+    collect_one(tmp_path)
+    before = digests(tmp_path / "out")
+
+    found = planned(tmp_path, A + b"\n" + B, num_repeats=3)
+
+    assert digests(tmp_path / "out") == before
+    assert found.num_new == 0
+
+
+def test_fresh_run_on_an_existing_output_is_refused(tmp_path: Path) -> None:
+    planned(tmp_path, A)
+    collect_one(tmp_path)
+
+    message = refused(tmp_path, B)
+
+    assert "holds rollouts of another plan; nothing was touched" in message
+    assert 'responses_create_params.input: "a" → "b"' in message
+
+
+def test_changed_setting_is_refused_with_its_old_and_new_value(tmp_path: Path) -> None:
+    planned(tmp_path, A, responses_create_params={"temperature": 0})
+    collect_one(tmp_path)
+
+    message = refused(tmp_path, A, responses_create_params={"temperature": 1})
+
+    assert "responses_create_params.temperature: 0 → 1" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        ({"agent_name": "z"}, 'agent_name: null → "z"'),
+        ({"num_repeats": 1}, "num_repeats: 2 → 1"),
+        ({"num_repeats": 2, "num_repeats_add_seed": True}, "add_seed: false → true"),
+        ({"num_repeats": 2, "limit": 1}, "limit: null → 1"),
+    ],
+)
+def test_plan_that_changes_or_drops_rollouts_is_refused(
+    options: dict[str, Any], change: str, tmp_path: Path
+) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=2)
+    collect_one(tmp_path)
+
+    assert change in refused(tmp_path, A + b"\n" + B, **options)
+
+
+def test_dropped_rollouts_are_counted(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=3)
+    collect_one(tmp_path)
+
+    message = refused(tmp_path, A, num_repeats=2)
+
+    assert "4 planned rollouts would be dropped" in message
+
+
+def test_more_repeats_and_appended_rows_extend_the_plan(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=2)
+    collect_one(tmp_path)
+    before = set(plan_lines(tmp_path))
+
+    found = planned(tmp_path, b"\n".join([A, B, C]), num_repeats=3)
+
+    assert (found.num_rollouts, found.num_new) == (9, 5)
+    assert before < set(plan_lines(tmp_path))
+
+
+def test_interleaving_may_change_between_runs(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\n" + B, num_repeats=2)
+    collect_one(tmp_path)
+    before = plan_lines(tmp_path)
+
+    found = planned(tmp_path, A + b"\n" + B, num_repeats=2, interleave_repeats=True)
+
+    assert found.num_new == 0
+    assert sorted(plan_lines(tmp_path)) == sorted(before) != plan_lines(tmp_path)
+
+
+def test_plan_without_rollouts_may_be_replaced(tmp_path: Path) -> None:
+    planned(tmp_path, A)
+
+    planned(tmp_path, B)
+
+    assert [b'"input":"b"' in line for line in plan_lines(tmp_path)] == [True]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rollouts.jsonl", "rollouts_failures.jsonl", "rollouts-shard-0-of-2.jsonl"],
+)
+def test_rollouts_without_their_plan_are_never_overwritten(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_bytes(b"{}\n")
+
+    assert "its plan rollouts_materialized_inputs.jsonl is not beside it" in (
+        refused(tmp_path, A)
+    )
+
+
+def test_task_sources_are_resolved_where_servers_can_be_asked(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"responses_create_params":{},"task_source":"s"}\n' + A)
+    asked: list[frozenset[str]] = []
+
+    def resolve(sources: frozenset[str]) -> dict[str, str]:
+        asked.append(sources)
+        return {"s": "solver"}
+
+    materialize(check_input(path, PlanOptions()), output(tmp_path), resolve)
+
+    assert asked == [frozenset({"s"})]
+    assert plan_lines(tmp_path)[0].endswith(
+        b'"_ng_rollout_index":0,"agent_ref":{"name":"solver"}}'
+    )
+
+
+def test_manifest_says_what_the_plan_was_made_from(tmp_path: Path) -> None:
+    planned(tmp_path, A + b"\r\n" + B, num_repeats=2)
+
+    found = orjson.loads(output(tmp_path).run.read_bytes())
+
+    digest = sha256(A + b"\n" + B + b"\n").hexdigest()
+    assert found["input"]["sha256"] == digest
+    assert found["settings"]["num_repeats"] == 2
+    assert found["plan"] == {"num_tasks": 2, "num_rollouts": 4}
+
+
+def test_a_fanned_out_plan_grows_behind_all_its_agents(tmp_path: Path) -> None:
+    fan_out = {"x": ["p", "q"]}
+    planned(tmp_path, A, num_repeats=2, fan_out=fan_out)
+    before = plan_lines(tmp_path)
+    (tmp_path / "r.jsonl").write_bytes(b"paid for")
+
+    found = planned(tmp_path, A, num_repeats=3, fan_out=fan_out)
+
+    after = plan_lines(tmp_path)
+    assert (found.num_rollouts, found.num_new) == (6, 2)
+    assert set(before) < set(after)
+    rows = [orjson.loads(line) for line in after]
+    by_agent = [(row["agent_ref"]["name"], row["_ng_rollout_index"]) for row in rows]
+    assert by_agent == [("p", 0), ("p", 1), ("p", 4), ("q", 2), ("q", 3), ("q", 5)]
+
+
+MADE = b'{"task_id":{"taskset":"ts","task_id":"%d"},"task_input":{}}'
+ROUTES = {"environment_server_routes": {"ts": "ES"}}
+LEGACY = {"environment_routing_mode": "legacy", "environment_server_name": "LS"}
+ASKED = b'{"question":"hi"}'
+
+
+def prompt(folder: Path, content: str, name: str = "pc.yaml") -> str:
+    (folder / name).write_text(content)
+    return str(folder / name)
+
+
+def test_a_prompt_template_is_part_of_the_run(tmp_path: Path) -> None:
+    template = prompt(tmp_path, "user: 'Q: {question}'\nsystem: sys\n")
+    planned(tmp_path, ASKED, prompt_config=template, agent_name="a")
+
+    line = orjson.loads(plan_lines(tmp_path)[0])
+    settings = orjson.loads(output(tmp_path).run.read_bytes())["settings"]
+    assert line["responses_create_params"]["input"][1]["content"] == "Q: hi"
+    assert settings["prompt_config"] == {"user": "Q: {question}", "system": "sys"}
+
+
+def test_a_changed_prompt_template_is_refused_with_old_and_new(tmp_path: Path) -> None:
+    options = {
+        "prompt_config": prompt(tmp_path, "user: 'old {question}'"),
+        "agent_name": "a",
+    }
+    planned(tmp_path, ASKED, **options)
+    collect_one(tmp_path)
+    prompt(tmp_path, "user: 'new {question}'")
+
+    message = refused(tmp_path, ASKED, **options)
+
+    assert 'prompt_config.user: "old {question}" → "new {question}"' in message
+
+
+def test_a_prompt_template_may_lie_elsewhere_on_resume(tmp_path: Path) -> None:
+    content = "user: '{question}'"
+    planned(tmp_path, ASKED, prompt_config=prompt(tmp_path, content), agent_name="a")
+    collect_one(tmp_path)
+    moved = prompt(tmp_path, content, "moved.yaml")
+
+    found = planned(tmp_path, ASKED, prompt_config=moved, agent_name="a")
+
+    assert found.num_new == 0
+
+
+def test_what_means_nothing_in_a_prompt_template_is_warned_of(tmp_path: Path) -> None:
+    template = prompt(tmp_path, "user: '{question}'\nsytem: x\n")
+
+    found = planned(tmp_path, ASKED, prompt_config=template, agent_name="a")
+
+    assert found.warnings == (
+        f"{template}: sytem means nothing in a prompt template; it has user and system",
+    )
+
+
+def test_changed_skills_are_refused_with_both_digests(tmp_path: Path) -> None:
+    skill = tmp_path / "sk" / "one" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: one\n---\n")
+    planned(tmp_path, A, skills=str(tmp_path / "sk"))
+    old = orjson.loads(plan_lines(tmp_path)[0])["skills_ref"]["hash"]
+    collect_one(tmp_path)
+    skill.write_text("---\nname: one\n---\nmore")
+
+    assert f'skills.hash: "{old}" → ' in refused(
+        tmp_path, A, skills=str(tmp_path / "sk")
+    )
+
+
+def test_a_plan_of_an_older_version_is_not_blamed_for_options_it_lacks(
+    tmp_path: Path,
+) -> None:
+    planned(tmp_path, A)
+    collect_one(tmp_path)
+    manifest = orjson.loads(output(tmp_path).run.read_bytes())
+    del manifest["settings"]["environment_routing_mode"]
+    output(tmp_path).run.write_bytes(orjson.dumps(manifest))
+
+    assert "environment_routing_mode" not in refused(tmp_path, B)
+
+
+@pytest.mark.parametrize("content", [MADE % 1, A])
+def test_a_plan_by_server_grows_and_keeps_its_keys(
+    content: bytes, tmp_path: Path
+) -> None:
+    options = {**ROUTES, **LEGACY}
+    planned(tmp_path, content, num_repeats=2, **options)
+    collect_one(tmp_path)
+    before = set(plan_lines(tmp_path))
+
+    found = planned(tmp_path, content + b"\n" + B, num_repeats=3, **options)
+
+    assert (found.num_rollouts, found.num_new) == (6, 4)
+    assert before < set(plan_lines(tmp_path))
+
+
+def by_server(folder: Path, content: bytes, **options: Any) -> PlanSummary:  # noqa: ANN401
+    """Plan where the servers can be asked: LS stands for the agent solver."""
+    path = folder / "in.jsonl"
+    path.write_bytes(content)
+    checked = check_input(path, PlanOptions(**options))
+
+    def attribute(servers: frozenset[str]) -> dict[str, str]:
+        return {"LS": "solver"} if "LS" in servers else {}
+
+    return materialize(checked, output(folder), attribute=attribute)
+
+
+FLAT = b'{"responses_create_params":{}}'
+
+
+def test_rows_of_a_server_get_the_agent_that_it_stands_for(tmp_path: Path) -> None:
+    by_server(tmp_path, FLAT + b"\n" + A + b"\n" + MADE % 1, **ROUTES, **LEGACY)
+
+    lines = plan_lines(tmp_path)
+    assert lines[0].endswith(b'"_ng_rollout_index":0,"agent_ref":{"name":"solver"}}')
+    assert orjson.loads(lines[1])["agent_ref"] == {"name": "x"}
+    assert "agent_ref" not in orjson.loads(lines[2])
+
+
+def test_rows_of_a_server_that_stands_for_no_agent_stay_without(tmp_path: Path) -> None:
+    by_server(
+        tmp_path, FLAT, environment_routing_mode="legacy", environment_server_name="no"
+    )
+
+    assert "agent_ref" not in orjson.loads(plan_lines(tmp_path)[0])
+
+
+def test_a_plan_collected_without_its_agents_goes_on_without_them(
+    tmp_path: Path,
+) -> None:
+    planned(tmp_path, FLAT, num_repeats=1, **LEGACY)
+    collect_one(tmp_path)
+    (before,) = plan_lines(tmp_path)
+
+    found = by_server(tmp_path, FLAT, num_repeats=2, **LEGACY)
+
+    old, new = plan_lines(tmp_path)
+    assert (old, found.num_new) == (before, 1)
+    assert orjson.loads(new)["agent_ref"] == {"name": "solver"}
+
+
+def test_a_plan_that_nothing_was_collected_of_gets_its_agents(tmp_path: Path) -> None:
+    planned(tmp_path, FLAT, **LEGACY)
+
+    by_server(tmp_path, FLAT, **LEGACY)
+
+    assert b'"agent_ref":{"name":"solver"}' in plan_lines(tmp_path)[0]
+
+
+def test_a_plan_by_server_grows_behind_its_attributed_rows(tmp_path: Path) -> None:
+    by_server(tmp_path, FLAT, num_repeats=2, **LEGACY)
+    collect_one(tmp_path)
+    before = plan_lines(tmp_path)
+
+    by_server(tmp_path, FLAT, num_repeats=3, **LEGACY)
+
+    assert plan_lines(tmp_path)[:2] == before
+
+
+def test_limit_that_leaves_out_a_server_is_warned_of(tmp_path: Path) -> None:
+    content = A + b"\n" + MADE % 1
+
+    found = planned(tmp_path, content, limit=1, **ROUTES)
+
+    assert found.warnings == ("limit 1 leaves out every row of ES",)

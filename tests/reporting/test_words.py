@@ -1,0 +1,78 @@
+"""Numbers and names as the report writes them."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reward_profiling.insights.schema import Interval
+from reward_profiling.reporting.page.words import (
+    clean,
+    count,
+    distinct_names,
+    interval,
+    number,
+    share,
+)
+
+
+@pytest.mark.parametrize("unknown", [None, math.nan, math.inf, -math.inf])
+def test_what_is_unknown_is_a_dash_and_never_a_zero(unknown: float | None) -> None:
+    assert number(unknown) == share(unknown) == "–"  # noqa: RUF001 - the dash
+    if unknown is not None:
+        assert interval(Interval(low=0.0, high=unknown)) == "–"  # noqa: RUF001
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False).filter(bool))
+def test_a_number_that_is_not_zero_is_not_shown_as_zero(value: float) -> None:
+    assert set(number(value)) & set("123456789")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"), (-0.0, "0"), (1.0, "1"), (0.5256, "0.526"), (-0.25, "\u22120.250"),
+        (12.345, "12.35"), (1234.56, "1,234.6"), (123456.0, "123,456"),
+        (0.00012, "1.20e\u221204"), (3e300, "3.00e+300"),
+    ],
+)  # fmt: skip
+def test_numbers_have_three_or_four_telling_digits(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0 %"), (1, "100 %"), (0.125, "12.5 %"), (0.9999, "> 99.9 %"),
+     (0.0001, "< 0.1 %")],
+)  # fmt: skip
+def test_a_share_is_rounded_neither_to_all_nor_to_nothing(
+    value: float, shown: str
+) -> None:
+    assert share(value) == shown.replace(" %", "\u00a0%")
+
+
+@given(st.text(alphabet=st.characters(), max_size=40), st.integers(1, 50))
+def test_any_text_becomes_text_that_a_page_can_hold(text: str, length: int) -> None:
+    shown = clean(text, length)
+
+    assert len(shown) <= length
+    assert shown.encode().decode() == shown
+    assert "\x00" not in shown
+
+
+@given(st.lists(st.text(alphabet="ab_", max_size=90), unique=True, max_size=30))
+def test_two_names_are_never_shown_alike(names: list[str]) -> None:
+    shown = distinct_names(names)
+
+    assert list(shown) == names
+    assert len(set(shown.values())) == len(names)
+    assert all(0 < len(name) <= 70 for name in shown.values())
+
+
+def test_counts_have_their_noun_in_the_right_number() -> None:
+    assert [count(n, "task") for n in (0, 1, 2000)] == [
+        "0 tasks",
+        "1 task",
+        "2,000 tasks",
+    ]

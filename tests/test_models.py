@@ -1,0 +1,53 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from reward_profiling.options import PlanOptions
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"limit": 0}, "greater than or equal to 1"),
+        ({"limit": -3}, "greater than or equal to 1"),
+        ({"num_repeats": 0}, "greater than or equal to 1"),
+        ({"num_repeats": {"a": 0}}, "greater than or equal to 1"),
+        ({"num_repeats": {}}, "names no agent"),
+        ({"fan_out": {"a": []}}, "at least one agent"),
+        ({"fan_out": {"a": ["b", "b"]}}, "each once"),
+        ({"agent_name": "a", "agent_map": {"_default": "b"}}, "differ"),
+        ({"agent_name": "a", "default_agent": "b"}, "no effect"),
+        ({"agent_map": {"_default": "a"}, "default_agent": "b"}, "no effect"),
+        ({"num_repeat": 2}, "Extra inputs are not permitted"),
+    ],
+)
+def test_options_that_contradict_themselves_are_refused(
+    given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
+        PlanOptions(**given)
+
+
+def test_agent_name_is_the_default_route() -> None:
+    options = PlanOptions(agent_name="x", agent_map={"a": "b"})
+
+    assert options.routes() == {"a": "b", "_default": "x"}
+
+
+def test_no_repeats_given_means_one() -> None:
+    assert PlanOptions().num_repeats == 1
+    assert PlanOptions(num_repeats=None).num_repeats is None
+
+
+def test_options_cannot_be_changed() -> None:
+    options = PlanOptions()
+
+    with pytest.raises(ValidationError, match="frozen"):
+        options.limit = 3  # type: ignore[misc]
+
+
+def test_every_option_is_documented() -> None:
+    fields = PlanOptions.model_fields.items()
+
+    assert [name for name, field in fields if not field.description] == []
