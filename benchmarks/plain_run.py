@@ -11,6 +11,7 @@ from pathlib import Path
 
 from reward_profiling.cli.terminal import Live, show_summary
 from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
+from reward_profiling.collecting.options import AggregateOptions, CollectOptions
 from reward_profiling.collecting.shard_collection import (
     collect_shard,
     open_shard,
@@ -18,13 +19,9 @@ from reward_profiling.collecting.shard_collection import (
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.insights_run import add_insights
-from reward_profiling.options import (
-    AggregateOptions,
-    CollectOptions,
-    PlanOptions,
-    ProfileOptions,
-)
 from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.profile_run import profile_output
 from reward_profiling.reporting.report_run import add_report
 from reward_profiling.reporting.run_lists import page_of

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.errors import RewardProfilingError
 from reward_profiling.flows.leading import STOP_SECONDS, Led
-from reward_profiling.models import ShardSummary
 from reward_profiling.stop_scope import hear_signals_again
 from reward_profiling.tasks.collect_shard import collect_shard
 from reward_profiling.tasks.run_page import tell_warning

@@ -25,8 +25,8 @@ from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
 from reward_profiling.errors import RewardProfilingError
-from reward_profiling.models import RunSummary
-from reward_profiling.options import Strictness
+from reward_profiling.profiling.options import Strictness
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.outcome import (
     INTERRUPTED_STATE,
     PARTIAL_STATE,

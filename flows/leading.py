@@ -13,15 +13,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from reward_profiling.collecting.on_disk.shard_summaries import drop_summary
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.shard_collection import not_collected, open_shard
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import Leader, SpreadOptions
 from reward_profiling.collecting.window import Stop
 from reward_profiling.errors import OutputLockedError
 from reward_profiling.files.line_counts import LineCount
 from reward_profiling.files.lock_holder import ask_to_stop, pulse
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import ReadyServers, ShardSummary
-from reward_profiling.options import CollectOptions
+from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.stop_scope import Cause, on_stop
 from reward_profiling.tasks.run_page import tell, tell_warning
 

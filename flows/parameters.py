@@ -10,18 +10,13 @@ from pydantic import ConfigDict, Field, model_validator
 
 import reward_profiling
 from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions
+from reward_profiling.choosing.options import BaselineOptions
+from reward_profiling.collecting.options import AggregateOptions, CollectOptions
 from reward_profiling.collecting.spreading.spread import SpreadOptions
-from reward_profiling.options import (
-    AggregateOptions,
-    BaselineOptions,
-    CollectOptions,
-    Frozen,
-    PlanOptions,
-    ProfileOptions,
-    ServerOptions,
-    given_one,
-    refused_when,
-)
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.profiling.options import ProfileOptions
+from reward_profiling.servers.options import ServerOptions
+from reward_profiling.values import Frozen, given_one, refused_when
 
 EMBEDDED_TASKS = Path(reward_profiling.__path__[0]) / "demo" / "tasks.jsonl"
 """The embedded environment's task rows, as installed."""

@@ -24,6 +24,7 @@ from reward_profiling.collecting.on_disk.shard_summaries import (
     drop_summary,
     found_summary,
 )
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import Fate, Look, fate
 from reward_profiling.errors import ServersNotReadyError
 from reward_profiling.files.lock_holder import Pulse, living_holder, pulse
@@ -36,7 +37,6 @@ from reward_profiling.flows.shard_runs import (
     submit,
     workers_of,
 )
-from reward_profiling.models import ShardSummary
 from reward_profiling.reporting.outcome import shortened
 from reward_profiling.tasks.run_page import (
     REPORT_SECONDS,

@@ -14,13 +14,13 @@ from reward_profiling.flows.ending import CUT_SHORT, final_state, stopped_state
 from reward_profiling.flows.model_flow import model_flow
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.plain_log import leave_out_tracebacks
-from reward_profiling.flows.rounds import collect_rounds
+from reward_profiling.flows.rounds import Shards, collect_rounds
 from reward_profiling.flows.run_name import run_name, scheduled_start
 from reward_profiling.flows.shards import check_spread
 from reward_profiling.flows.survival import outlasting_its_worker
 from reward_profiling.flows.tagging import untagged_steps
-from reward_profiling.models import RunSummary, ShardSummary
 from reward_profiling.planning.materialization import check_input
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.servers.server_sessions import serving
 from reward_profiling.stop_scope import exit_code_of_signal, stop_on_signals
 from reward_profiling.tasks.aggregate_metrics import aggregate_metrics
@@ -53,7 +53,7 @@ async def profiled(params: RewardProfilingParams) -> RunSummary:
     files = RunFiles(params.output)
     checked = check_input(params.input_path, params.plan)  # before anything starts
     await check_spread(params.spread)
-    shards: list[ShardSummary] = []
+    shards: Shards = []
     with output_lock(files.lock):
         is_over = not wants_more(files, params.adaptive, params.profile)
         if is_over and owes_nothing(checked, files, params.collect):

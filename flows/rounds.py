@@ -1,17 +1,21 @@
 """Collects a plan, and goes on with more repeats of open tasks where that is asked."""
 
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.shards import collect_shards
-from reward_profiling.models import ReadyServers, ShardSummary
+from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.stop_scope import exit_code_of_signal
 from reward_profiling.tasks.grow_plan import grow_plan
 from reward_profiling.tasks.merge_shards import merge_shards
 
+Shards = list[ShardSummary]
+"""What each shard came to, in order of index."""
+
 
 async def collect_rounds(
     params: RewardProfilingParams, servers: ReadyServers
-) -> list[ShardSummary]:
+) -> Shards:
     """Collect what is owed and merge it, a round at a time; return the last shards.
 
     Without adaptive repeats there is one round. A collection that ended early is the

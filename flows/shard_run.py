@@ -7,15 +7,17 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
+from reward_profiling.collecting.options import CollectOptions
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import Leader
 from reward_profiling.flows.ending import is_being_cancelled
 from reward_profiling.flows.plain_log import leave_out_tracebacks
 from reward_profiling.flows.survival import outlasting_its_worker
-from reward_profiling.models import ReadyServers, ShardSummary
-from reward_profiling.options import CollectOptions, Frozen
 from reward_profiling.reporting.outcome import INTERRUPTED_STATE, PARTIAL_STATE
+from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.stop_scope import exit_code_of_signal, stop_on_signals
 from reward_profiling.tasks.collect_shard import collect_shard
+from reward_profiling.values import Frozen
 
 
 class ShardRun(Frozen):

@@ -6,14 +6,15 @@ The one place that decides where a shard is collected.
 import asyncio
 from pathlib import Path
 
+from reward_profiling.collecting.options import CollectOptions
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import SpreadOptions
 from reward_profiling.flows.cluster_shards import collect_on_cluster
 from reward_profiling.flows.leading import Led
 from reward_profiling.flows.pool_shards import collect_on_pool
 from reward_profiling.flows.runner_extras import need_extra
 from reward_profiling.flows.shard_runs import check_deployment
-from reward_profiling.models import ReadyServers, ShardSummary
-from reward_profiling.options import CollectOptions
+from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.tasks.collect_shard import collect_shard
 
 

@@ -5,12 +5,13 @@ from pathlib import Path
 from prefect import task
 
 from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
+from reward_profiling.collecting.aggregation.aggregate_summary import AggregateSummary
+from reward_profiling.collecting.options import AggregateOptions
 from reward_profiling.collecting.shard_collection import read_servers
 from reward_profiling.errors import GymError, ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import AggregateSummary, ReadyServers
-from reward_profiling.options import AggregateOptions
 from reward_profiling.reporting.summary_words import zeros
+from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.tasks import step_keys
 from reward_profiling.tasks.run_page import tell, tell_warning
 from reward_profiling.tasks.step_results import STORAGE, FilesAgree

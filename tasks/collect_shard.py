@@ -6,11 +6,12 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from reward_profiling.collecting import shard_collection
+from reward_profiling.collecting.options import CollectOptions
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.led_shard import collect_led_shard
 from reward_profiling.collecting.spreading.spread import Leader
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import ReadyServers, ShardSummary
-from reward_profiling.options import CollectOptions
+from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.tasks.run_page import progress_observer, tell
 
 

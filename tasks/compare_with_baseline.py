@@ -7,9 +7,9 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from reward_profiling.choosing.baseline import add_comparison
+from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import RunSummary
-from reward_profiling.options import BaselineOptions
+from reward_profiling.profiling.run_summary import RunSummary
 
 
 @task(

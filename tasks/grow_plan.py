@@ -13,7 +13,7 @@ from reward_profiling.choosing.adaptive_rounds import (
     in_words,
 )
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.tasks.run_page import tell
 
 

@@ -7,14 +7,15 @@ from prefect import task
 
 from reward_profiling.collecting.shard_collection import read_servers
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import PlanSummary, ReadyServers
-from reward_profiling.options import PlanOptions
 from reward_profiling.planning.materialization import check_input, materialize
 from reward_profiling.planning.on_disk.run_manifest import (
     refuse_other_model,
     remember_model,
 )
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.planning.plan_summary import PlanSummary
 from reward_profiling.reporting.summary_words import planned
+from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.tasks import step_keys
 from reward_profiling.tasks.run_page import tell, tell_warning
 from reward_profiling.tasks.step_results import STORAGE, FilesAgree

@@ -6,9 +6,9 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from reward_profiling.collecting.shard_summary import MergeSummary, ShardSummary
 from reward_profiling.collecting.spreading import shard_merge
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import MergeSummary, ShardSummary
 from reward_profiling.tasks.run_page import tell_warning
 
 

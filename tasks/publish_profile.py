@@ -7,7 +7,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import RunSummary
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.outcome import state_message
 from reward_profiling.reporting.run_lists import page_of
 from reward_profiling.reporting.run_report import (

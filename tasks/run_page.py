@@ -27,13 +27,13 @@ from prefect.settings import PREFECT_API_URL
 from prefect.utilities.urls import url_for
 
 from reward_profiling.collecting.progress import Progress
-from reward_profiling.collecting.watcher import watcher
 from reward_profiling.collecting.window import Observer
-from reward_profiling.models import RunSummary
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.outcome import announcement, announcements
 from reward_profiling.reporting.summary_words import progress_line, slowest_rollouts
 from reward_profiling.servers.server_states import Changes, ObserveServers, ServerState
 from reward_profiling.stop_scope import exit_code_of_signal
+from reward_profiling.tasks.watcher import watcher
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -3,8 +3,8 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from reward_profiling.models import ReadyServers
 from reward_profiling.servers.readiness import wait_until_ready
+from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.tasks.run_page import servers_observer, tell
 
 SCRIPTED = "scripted-policy"

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from reward_profiling.numerics.uncertainty import wilson
-from reward_profiling.options import Frozen
+from reward_profiling.values import Frozen
 
 
 class AdaptiveOptions(Frozen):

@@ -1,14 +1,15 @@
 """Compare a run with its baseline: what came of it is a finding, never a lost run."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from reward_profiling.choosing.comparison import CompareOptions, finding_of
 from reward_profiling.choosing.comparison_run import compare_outputs, write_comparison
+from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.insights.schema import Finding
-from reward_profiling.models import RunSummary
-from reward_profiling.options import BaselineOptions
+from reward_profiling.profiling.finding import Finding
+from reward_profiling.profiling.run_summary import RunSummary
 
 
 def add_comparison(
@@ -32,11 +33,10 @@ def add_comparison(
         return _with(summary, _not_compared(baseline, error))
     write_comparison(files.comparison, found)
     files_written = (*summary.files, str(files.comparison))
-    summary = summary.model_copy(
-        update={
-            "files": files_written,
-            "warnings": (*summary.warnings, *found.warnings),
-        }
+    summary = replace(
+        summary,
+        files=files_written,
+        warnings=(*summary.warnings, *found.warnings),
     )
     return _with(summary, finding_of(found))
 
@@ -44,7 +44,7 @@ def add_comparison(
 def _with(summary: RunSummary, finding: Finding | None) -> RunSummary:
     if finding is None:
         return summary
-    return summary.model_copy(update={"findings": (finding, *summary.findings)})
+    return replace(summary, findings=(finding, *summary.findings))
 
 
 def _not_compared(baseline: Path, error: Exception) -> Finding:

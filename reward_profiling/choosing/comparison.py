@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from reward_profiling.insights.lengths import pearson
-from reward_profiling.insights.schema import Finding, Interval
+from reward_profiling.insights.schema import Interval
 from reward_profiling.numerics.figures import figure, signed_figure
 from reward_profiling.numerics.student_t import Z_975, t_975
 from reward_profiling.numerics.uncertainty import (
@@ -23,8 +23,8 @@ from reward_profiling.numerics.uncertainty import (
     standard_error,
     zero_upper_bound,
 )
-from reward_profiling.options import Frozen
-from reward_profiling.values import Computed
+from reward_profiling.profiling.finding import Finding
+from reward_profiling.values import Computed, Frozen
 
 SCHEMA_VERSION = 1
 Judgement = Literal["PASS", "REGRESSED", "INCONCLUSIVE"]

@@ -32,9 +32,9 @@ from reward_profiling.files.json_lines import (
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.units import Unit, units_of
 from reward_profiling.numerics.uncertainty import variance
-from reward_profiling.options import ProfileOptions
 from reward_profiling.planning.on_disk.extracts import read_labels
 from reward_profiling.planning.on_disk.run_manifest import known_model
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.table_of_output import read_rollout_table
 
 _BEGINNING = 256

@@ -29,10 +29,10 @@ from reward_profiling.files.json_lines import (
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.units import units_of
-from reward_profiling.options import ProfileOptions
 from reward_profiling.planning.earlier_plan import ADAPTIVE
 from reward_profiling.planning.row_members import agent_name, rollout_key
 from reward_profiling.planning.task_rows import seeded_metadata
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.table_of_output import read_rollout_table
 
 _NO_AGENT = "(no agent)"

@@ -14,8 +14,8 @@ from reward_profiling.cli.terminal import STOPPED, Live, warn
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.reward_profiling import reward_profiling
 from reward_profiling.flows.tagging import tagged_run
-from reward_profiling.models import RunSummary
-from reward_profiling.options import Strictness
+from reward_profiling.profiling.options import Strictness
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.outcome import too_bad
 from reward_profiling.stop_scope import exit_code_of_signal
 

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.insights_file import read_insights_head
-from reward_profiling.insights.schema import Finding
-from reward_profiling.models import RunSummary
+from reward_profiling.profiling.finding import Finding
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.insight_words import in_words
 
 _STYLES = {"critical": "bold red", "warning": "yellow", "note": "cyan"}

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from rich.text import Text
@@ -10,7 +11,7 @@ from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.terminal import out, show_table
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.numerics.figures import figure
-from reward_profiling.profiling.run_counts import RunCounts
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.gym_health import read_gym_health
 from reward_profiling.reporting.inspection import (
     FileGlance,
@@ -24,6 +25,7 @@ from reward_profiling.reporting.summary_words import COLUMNS, agent_cells, findi
 _BAR = "█"
 _PARTS = " ▏▎▍▌▋▊▉"
 _BAR_WIDTH = 40
+_OF_A_RUN = ("findings", "stopped", "is_failed")
 
 
 def show_output(
@@ -37,12 +39,21 @@ def show_output(
     """
     found = overview(files, pass_threshold=pass_threshold)
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found)))
+        said = msgspec.json.encode(_told(found))
+        sys.stdout.buffer.write(msgspec.json.format(said))
         sys.stdout.buffer.write(b"\n")
     else:
         _show(found, files)
     is_partial = found.counts is not None and found.counts.is_partial
     return ExitCode.PARTIAL if is_partial else ExitCode.WHOLE
+
+
+def _told(found: Overview) -> dict[str, Any]:
+    """Return an overview as JSON has it; how a run ended is not in its files."""
+    told: dict[str, Any] = msgspec.to_builtins(found)
+    for name in _OF_A_RUN if told["counts"] else ():
+        del told["counts"][name]
+    return told
 
 
 def _show(found: Overview, files: RunFiles) -> None:
@@ -70,7 +81,7 @@ def _size(file: FileGlance) -> str:
     return f"{size} B"
 
 
-def _show_completion(found: Overview, counts: RunCounts) -> None:
+def _show_completion(found: Overview, counts: RunSummary) -> None:
     """Print how much of the plan there is, and what is not."""
     share = (
         f" ({100 * counts.collected / counts.planned:.1f} %)" if counts.planned else ""
@@ -107,7 +118,7 @@ def _show_health(files: RunFiles) -> None:
         out.print(Text(f"  {rollout}: {found}", style="dim"))
 
 
-def _show_tasks(found: Overview, counts: RunCounts) -> None:
+def _show_tasks(found: Overview, counts: RunSummary) -> None:
     out.print()
     show_table(COLUMNS, [agent_cells(agent) for agent in counts.agents])
     if not found.tenths:

@@ -4,8 +4,9 @@ Nothing heavy is imported here, since a small profile takes less time than that 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import (
     COLUMNS,
     LEGEND,
@@ -13,10 +14,6 @@ from reward_profiling.reporting.summary_words import (
     findings,
     headline,
 )
-
-if TYPE_CHECKING:
-    from reward_profiling.models import RunSummary
-    from reward_profiling.profiling.run_counts import RunCounts
 
 
 class Styled(NamedTuple):
@@ -27,7 +24,7 @@ class Styled(NamedTuple):
     """Empty, "bold", "dim", "yellow", "bold yellow" or "bold green"."""
 
 
-def summary_lines(summary: "RunSummary | RunCounts", width: int) -> Iterator[Styled]:
+def summary_lines(summary: RunSummary, width: int) -> Iterator[Styled]:
     """Yield what is missing first, then a table of the agents."""
     is_whole = not summary.is_partial and not summary.unscored
     yield Styled(headline(summary), "bold green" if is_whole else "bold yellow")
@@ -41,7 +38,7 @@ def summary_lines(summary: "RunSummary | RunCounts", width: int) -> Iterator[Sty
     yield Styled("")
 
 
-def file_lines(summary: "RunSummary | RunCounts") -> Iterator[Styled]:
+def file_lines(summary: RunSummary) -> Iterator[Styled]:
     """Yield the files that were written."""
     for path in summary.files:
         yield Styled(f"  {path}", "dim")

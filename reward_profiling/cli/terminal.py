@@ -22,7 +22,7 @@ from reward_profiling.cli.summary_lines import (
     table_lines,
 )
 from reward_profiling.collecting.progress import AgentProgress, Progress
-from reward_profiling.models import RunSummary
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import (
     duration,
     mean_so_far,

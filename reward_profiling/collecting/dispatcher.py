@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reward_profiling.collecting.ledger import Ledger
 from reward_profiling.collecting.on_disk.timings import seconds_by_task
-from reward_profiling.options import Dispatch
+from reward_profiling.collecting.options import Dispatch
 from reward_profiling.planning.on_disk.planned_rollouts import (
     PlannedRollout,
     read_planned,

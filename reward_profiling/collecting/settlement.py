@@ -2,8 +2,8 @@
 
 from reward_profiling.collecting.dispatcher import shard_rollouts
 from reward_profiling.collecting.ledgers import read_ledger
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import CollectOptions
 from reward_profiling.planning.materialization import CheckedInput, is_planned
 
 

@@ -18,12 +18,12 @@ from reward_profiling.collecting.dispatcher import (
 from reward_profiling.collecting.ledger import Ledger
 from reward_profiling.collecting.ledgers import read_parts
 from reward_profiling.collecting.on_disk.journal import Journal
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.progress import AgentProgress, Progress
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.window import Journals, Observer, Stop, Window
 from reward_profiling.errors import ConfigError, DuplicateRolloutError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import ShardSummary
-from reward_profiling.options import CollectOptions
 from reward_profiling.planning.key_set import KeySet
 from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
 from reward_profiling.planning.on_disk.run_manifest import (

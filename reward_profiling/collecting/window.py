@@ -24,6 +24,7 @@ from reward_profiling.collecting.budgets import (
 from reward_profiling.collecting.dispatcher import Dispatcher
 from reward_profiling.collecting.on_disk.journal import SYNC_SECONDS, Journal
 from reward_profiling.collecting.on_disk.timings import timing_line
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.progress import Progress
 from reward_profiling.collecting.replies import (
     Fate,
@@ -34,7 +35,6 @@ from reward_profiling.collecting.replies import (
 )
 from reward_profiling.collecting.server_gate import Gate
 from reward_profiling.errors import GymError, GymUnavailableError, ReplyLostError
-from reward_profiling.options import CollectOptions
 from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
 from reward_profiling.servers.backoff import backoff_seconds
 from reward_profiling.servers.gym_client import GymClient

@@ -15,6 +15,7 @@ from glob import escape
 from pathlib import Path
 from typing import IO
 
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.errors import OutputLockedError
 from reward_profiling.files.lock_holder import (
     LEASE_SECONDS,
@@ -26,7 +27,6 @@ from reward_profiling.files.lock_holder import (
     write_holder,
 )
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import CollectOptions
 
 _TRIES = 3
 _PAUSE_SECONDS = 0.05

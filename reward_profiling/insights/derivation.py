@@ -55,7 +55,8 @@ from reward_profiling.numerics.uncertainty import (
     wilson,
     zero_upper_bound,
 )
-from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.options import ProfileOptions
+from reward_profiling.profiling.passes import PASS_TOLERANCE, is_pass, num_passing
 from reward_profiling.profiling.rollout_table import (
     NO,
     UNKNOWN,
@@ -63,7 +64,6 @@ from reward_profiling.profiling.rollout_table import (
     RolloutStatus,
     RolloutTable,
 )
-from reward_profiling.profiling.run_counts import PASS_TOLERANCE, is_pass, num_passing
 
 MOST_ROLLOUTS = 1_000_000
 """Rollouts beyond which the file does not list them one by one."""

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from reward_profiling.files.own_version import made_by
@@ -11,15 +12,15 @@ from reward_profiling.insights.completion_curve import completion_curve
 from reward_profiling.insights.derivation import Derivation
 from reward_profiling.insights.insights_file import replace_insights
 from reward_profiling.insights.schema import Insights, TaskInsight
-from reward_profiling.models import RunSummary
-from reward_profiling.options import ProfileOptions
 from reward_profiling.planning.on_disk.extracts import (
     read_answers,
     read_labels,
     read_timings,
 )
 from reward_profiling.planning.on_disk.run_manifest import known_model
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.rollout_table import RolloutTable
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.profiling.table_of_output import read_rollout_table
 
 
@@ -73,12 +74,12 @@ def add_insights(
         RecordError: a line is none of the run's; names file and line.
     """
     head = write_insights(files, options, inputs=inputs, rollouts=rollouts)
-    told = {
-        "findings": (*head.findings, *summary.findings),
-        "files": (*summary.files, str(files.insights)),
-        "warnings": (*summary.warnings, *_warnings(head, options)),
-    }
-    return summary.model_copy(update=told)
+    return replace(
+        summary,
+        findings=(*head.findings, *summary.findings),
+        files=(*summary.files, str(files.insights)),
+        warnings=(*summary.warnings, *_warnings(head, options)),
+    )
 
 
 def _warnings(head: Insights, options: ProfileOptions) -> Iterator[str]:

@@ -12,6 +12,7 @@ renamed or given another meaning raises it.
 
 from typing import Literal
 
+from reward_profiling.profiling.finding import Finding
 from reward_profiling.values import Computed
 
 SCHEMA_VERSION = 1
@@ -22,11 +23,6 @@ fewer than two of them."""
 
 RolloutState = Literal["scored", "unscored", "masked", "failed", "missing"]
 """What became of a planned rollout (`rollout_table.RolloutStatus`)."""
-
-Severity = Literal["critical", "warning", "note"]
-"""How bad a finding is: the numbers mislead, a part of them may, or worth knowing."""
-
-Evidence = int | float | str | None
 
 
 class Interval(Computed):
@@ -464,28 +460,6 @@ class Section(Computed):
 
     length: Length
     """Length, truncation, empty answers."""
-
-
-class Finding(Computed):
-    """Something to know before the numbers are trusted."""
-
-    name: str
-    """What kind, in snake_case; stable: `verifier_health.NAMES` lists them all."""
-
-    severity: Severity
-    """How bad."""
-
-    agent: str | None
-    """Whose; None for the run as a whole."""
-
-    sentence: str
-    """What was found, in plain words with its numbers."""
-
-    evidence: dict[str, Evidence]
-    """The numbers behind it, by name."""
-
-    remedy: str
-    """What to do about it."""
 
 
 class Metric(Computed):

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.rollout_table import (
     NO,
     UNKNOWN,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from reward_profiling.insights.learning_signal import Signature, signature_of
 from reward_profiling.numerics.uncertainty import mean_of, variance
-from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.options import ProfileOptions
+from reward_profiling.profiling.passes import num_passing
 from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
-from reward_profiling.profiling.run_counts import num_passing
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from reward_profiling.files.json_lines import (
     read_lines,
 )
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import PlanOptions
+from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.plan_changes import differences
 from reward_profiling.planning.planner import PlannedKey
 from reward_profiling.planning.row_members import RolloutKey, agent_name, rollout_key

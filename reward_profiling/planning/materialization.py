@@ -28,8 +28,6 @@ from reward_profiling.files.json_lines import (
 )
 from reward_profiling.files.own_version import made_by
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import PlanSummary
-from reward_profiling.options import PlanOptions
 from reward_profiling.planning.earlier_plan import (
     ADAPTIVE,
     EarlierPlan,
@@ -44,6 +42,8 @@ from reward_profiling.planning.on_disk.run_manifest import (
     known_model,
     refuse_other_output,
 )
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.planning.plan_summary import PlanSummary
 from reward_profiling.planning.planner import Plan, Planner
 from reward_profiling.planning.prompt_file import read_prompt
 from reward_profiling.planning.row_members import RolloutKey

@@ -13,7 +13,7 @@ from typing import Any
 
 from reward_profiling import wire
 from reward_profiling.errors import DatasetError, RecordError
-from reward_profiling.options import PlanOptions
+from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.row_members import taskset_of
 from reward_profiling.planning.task_rows import (
     DEFAULT,

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import field_validator
 
 from reward_profiling.errors import RecordError
-from reward_profiling.options import Frozen
+from reward_profiling.values import Frozen
 
 _HEAD = re.compile(r"[^.\[]*")
 _MEMBER = re.compile(r"\[([^\]]+)\]")

@@ -10,9 +10,10 @@ from typing import Any
 
 from reward_profiling import wire
 from reward_profiling.errors import RecordError
-from reward_profiling.options import JsonObject, PlanOptions
+from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.prompt_template import PromptTemplate
 from reward_profiling.planning.row_members import agent_name, taskset_of
+from reward_profiling.values import JsonObject
 
 DEFAULT = "_default"
 

@@ -13,8 +13,9 @@ import msgspec
 
 from reward_profiling.numerics.number_column import gathered
 from reward_profiling.numerics.uncertainty import counted_mean, mean_of, standard_error
+from reward_profiling.profiling.passes import num_passing
 from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
-from reward_profiling.profiling.run_counts import AgentCounts, RunCounts, num_passing
+from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 
 _TELLING = 2
 """Scored rollouts below which a task is undetermined."""
@@ -35,7 +36,7 @@ class _Tally(msgspec.Struct):
 
 def summarize(
     table: RolloutTable, reasons: Mapping[int, str], *, pass_threshold: float
-) -> list[AgentCounts]:
+) -> list[AgentSummary]:
     """Summarise each agent of the plan, in order of name.
 
     `reasons[row]` says why an unscored row has no score.
@@ -83,10 +84,10 @@ def _count(
     tally.passes["never" if rate == 0 else "always" if rate == 1 else "some"] += 1
 
 
-def _agent_counts(name: str, tally: _Tally) -> AgentCounts:
+def _agent_counts(name: str, tally: _Tally) -> AgentSummary:
     count = tally.statuses
     failed, missing = count[RolloutStatus.FAILED], count[RolloutStatus.MISSING]
-    return AgentCounts(
+    return AgentSummary(
         agent=name,
         num_tasks=tally.num_tasks,
         planned=count.total(),
@@ -114,16 +115,16 @@ def pass_rate(rewards: Sequence[float], threshold: float) -> float:
 
 def run_counts(
     output: str,
-    agents: Sequence[AgentCounts],
+    agents: Sequence[AgentSummary],
     files: Sequence[str],
     warnings: Sequence[str] = (),
-) -> RunCounts:
+) -> RunSummary:
     """Add the agents up."""
 
     def total(name: str) -> int:
         return sum(getattr(agent, name) for agent in agents)
 
-    return RunCounts(
+    return RunSummary(
         output=output,
         planned=total("planned"),
         collected=total("collected"),
@@ -149,7 +150,7 @@ def _added(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _overall_mean(agents: Sequence[AgentCounts]) -> float | None:
+def _overall_mean(agents: Sequence[AgentSummary]) -> float | None:
     """Return the mean over all agents' scored tasks."""
     known = [
         (agent.mean_reward, agent.num_scored_tasks)

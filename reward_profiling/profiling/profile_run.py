@@ -34,7 +34,6 @@ from reward_profiling.profiling.records.rollout_metrics import (
     write_rollout_metrics,
 )
 from reward_profiling.profiling.records.stored_records import marks_of
-from reward_profiling.profiling.run_counts import RunCounts
 from reward_profiling.profiling.run_reading import (
     SHOWN_LINES,
     ProfileRequest,
@@ -45,11 +44,11 @@ from reward_profiling.profiling.run_reading import (
     sources_of,
     without_cyclic_collection,
 )
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.profiling.tabulation import unscored_reasons
 
 if TYPE_CHECKING:
-    from reward_profiling.models import RunSummary
-    from reward_profiling.options import ProfileOptions
+    from reward_profiling.profiling.options import ProfileOptions
 
 
 def write_profile(sources: Sources, reading: Reading) -> Stamps:
@@ -116,7 +115,7 @@ def is_written(files: RunFiles, reading: Reading) -> bool:
     return stored.outputs == stamps_of(folder, profile_files_of(files))
 
 
-def profile_run(sources: Sources, request: ProfileRequest) -> RunCounts:
+def profile_run(sources: Sources, request: ProfileRequest) -> RunSummary:
     """Profile records against a plan, write Gym's files, and count what there is.
 
     Raises:
@@ -130,7 +129,7 @@ def profile_run(sources: Sources, request: ProfileRequest) -> RunCounts:
         return counted(sources, reading, request.pass_threshold)
 
 
-def counted(sources: Sources, reading: Reading, pass_threshold: float) -> RunCounts:
+def counted(sources: Sources, reading: Reading, pass_threshold: float) -> RunSummary:
     """Count what there is of a run, and name what a person should look at."""
     files, records = sources.files, reading.records
     reasons = unscored_reasons(records)
@@ -243,8 +242,5 @@ def profile_files(
 
 
 def profile_sources(sources: Sources, request: ProfileRequest) -> "RunSummary":
-    """Profile a run and return the counts as a model."""
-    from reward_profiling.models import RunSummary  # noqa: PLC0415 - takes a while
-
-    counts = profile_run(sources, request)
-    return RunSummary.model_validate(counts, from_attributes=True)
+    """Profile a run."""
+    return profile_run(sources, request)

@@ -1,5 +1,6 @@
 """Inspect: what an output holds, read as little as will do; nothing is written."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,6 @@ from reward_profiling.files.run_files import (
 from reward_profiling.files.source_marks import spelled
 from reward_profiling.planning.task_labels import task_label
 from reward_profiling.profiling.profile_run import counted, is_written
-from reward_profiling.profiling.run_counts import RunCounts
 from reward_profiling.profiling.run_reading import (
     ProfileRequest,
     Reading,
@@ -26,6 +26,7 @@ from reward_profiling.profiling.run_reading import (
     refuse_several_plans,
     without_cyclic_collection,
 )
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.overview import (
     TaskGlance,
     Tenth,
@@ -60,7 +61,7 @@ class Overview(msgspec.Struct, frozen=True):
 
     output: str
     files: list[FileGlance]
-    counts: RunCounts | None
+    counts: RunSummary | None
     """None where there is no plan."""
     num_tasks: int = 0
     num_given_up: int = 0
@@ -143,7 +144,7 @@ def _overview(
     return Overview(
         output=spelled(files.rollouts),
         files=listed,
-        counts=msgspec.structs.replace(
+        counts=replace(
             counts,
             output=spelled(counts.output),
             warnings=tuple(map(spelled, counts.warnings)),

@@ -6,9 +6,9 @@ is only worth knowing.
 
 from collections.abc import Sequence
 
-from reward_profiling.insights.schema import Evidence, Finding, Severity
-from reward_profiling.models import RunSummary
-from reward_profiling.options import Strictness
+from reward_profiling.profiling.finding import Evidence, Finding, Severity
+from reward_profiling.profiling.options import Strictness
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import headline
 
 RUN_TAG = "reward-profiling"

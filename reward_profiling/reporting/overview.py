@@ -11,7 +11,7 @@ import msgspec
 
 from reward_profiling.collecting.ledger import DEFAULT_MAX_ATTEMPTS
 from reward_profiling.numerics.uncertainty import mean_of
-from reward_profiling.profiling.agent_summaries import pass_rate
+from reward_profiling.profiling.passes import pass_rate
 from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
 from reward_profiling.profiling.tabulation import Failures
 

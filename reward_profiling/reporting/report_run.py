@@ -1,5 +1,6 @@
 """Report: the insights of an output become a page to look at."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from reward_profiling.files.json_lines import replace_bytes
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.insights_file import read_insights
 from reward_profiling.insights.schema import Insights
-from reward_profiling.models import RunSummary
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.page.contents import agent_names, page
 from reward_profiling.reporting.page.task_columns import rollout_columns, task_columns
 from reward_profiling.reporting.report_template import rendered
@@ -70,7 +71,7 @@ def add_report(summary: RunSummary, files: RunFiles) -> RunSummary:
         RecordError: the insights are of another version, or damaged; names the file.
     """
     written = write_report(files)
-    return summary.model_copy(update={"files": (*summary.files, str(written.path))})
+    return replace(summary, files=(*summary.files, str(written.path)))
 
 
 def report_page(insights: Insights) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from reward_profiling.insights.schema import Insights, Section
-from reward_profiling.models import AgentSummary, RunSummary
+from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting.outcome import shortened
 from reward_profiling.reporting.summary_words import findings, headline, mean_with_error
 

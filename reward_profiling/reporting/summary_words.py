@@ -4,16 +4,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from reward_profiling.numerics.figures import figure
+from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 
 if TYPE_CHECKING:  # these take longer to import than a small profile takes
-    from reward_profiling.collecting.progress import Progress, RunningMean
-    from reward_profiling.models import (
-        AgentSummary,
+    from reward_profiling.collecting.aggregation.aggregate_summary import (
         AggregateSummary,
-        PlanSummary,
-        RunSummary,
     )
-    from reward_profiling.profiling.run_counts import AgentCounts, RunCounts
+    from reward_profiling.collecting.progress import Progress, RunningMean
+    from reward_profiling.planning.plan_summary import PlanSummary
 
 _TELLING = 2
 """Scored rollouts per task before "never" or "always" means anything."""
@@ -50,7 +48,7 @@ def zeros(summary: "AggregateSummary") -> str | None:
     return f"the metrics count {' and '.join(parts)} as zero" if parts else None
 
 
-def headline(summary: "RunSummary | RunCounts") -> str:
+def headline(summary: RunSummary) -> str:
     """Return the first sentence: how much of the plan there is, and what is not."""
     said = f"{summary.collected} of {summary.planned} rollouts collected"
     lacking = [
@@ -72,7 +70,7 @@ def headline(summary: "RunSummary | RunCounts") -> str:
     return f"{said}; mean reward {figure(summary.mean_reward)} (n={tasks})"
 
 
-def _uncounted(agent: "AgentSummary | AgentCounts") -> list[str]:
+def _uncounted(agent: AgentSummary) -> list[str]:
     parts = []
     if agent.masked:
         parts.append(f"{agent.masked} masked")
@@ -92,7 +90,7 @@ def _by_kind(kinds: Mapping[str, int]) -> str:
     return f" ({', '.join(named)}{f', {left} of others' if left else ''})"
 
 
-def mean_with_error(agent: "AgentSummary | AgentCounts") -> str:
+def mean_with_error(agent: AgentSummary) -> str:
     """Return a mean with its standard error, or say that it is unknown.
 
     An error of 0.0, or none, is not shown: a bare "± 0" claims a certainty that a few
@@ -105,7 +103,7 @@ def mean_with_error(agent: "AgentSummary | AgentCounts") -> str:
     return f"{figure(agent.mean_reward)} ± {figure(agent.standard_error)}"
 
 
-def agent_cells(agent: "AgentSummary | AgentCounts") -> tuple[str, ...]:
+def agent_cells(agent: AgentSummary) -> tuple[str, ...]:
     """Return an agent's row, in the order of `COLUMNS`; tasks are the mean's n."""
     tasks = str(agent.num_scored_tasks)
     if agent.num_scored_tasks < agent.num_tasks:
@@ -182,7 +180,7 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def findings(summary: "RunSummary | RunCounts") -> list[str]:
+def findings(summary: RunSummary) -> list[str]:
     """Say what a person should look at before trusting the numbers."""
     found = [
         f"{agent.agent}: every one of its {agent.num_scored_tasks} tasks"

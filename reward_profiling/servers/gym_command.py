@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from reward_profiling.errors import ConfigError
-from reward_profiling.options import ServerOptions
+from reward_profiling.servers.options import ServerOptions
 from reward_profiling.texts.redaction import learn, learn_configuration
 
 _HEAD_PORT = re.compile(r"\+{0,2}head_server\.port=(\d+)")

@@ -10,7 +10,6 @@ from typing import Any
 
 from reward_profiling.errors import ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import ServerOptions
 from reward_profiling.servers.child_processes import (
     Family,
     guarded_command,
@@ -32,6 +31,7 @@ from reward_profiling.servers.gym_command import (
     private_folder,
     server_log,
 )
+from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.readiness import HEAD, Waiting
 from reward_profiling.servers.server_states import ObserveServers, ServerState
 from reward_profiling.servers.start_hints import hint, ports_in_use, venv_of

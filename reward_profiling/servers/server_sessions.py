@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 from reward_profiling.errors import ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import ServerOptions
 from reward_profiling.servers.child_processes import embedded_environment, free_port
 from reward_profiling.servers.gym_command import check_gym, head_port, learn_secrets
 from reward_profiling.servers.gym_start import GymStart
+from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.readiness import unseen
 from reward_profiling.servers.server_states import ObserveServers
 from reward_profiling.texts.redaction import scrub

@@ -15,13 +15,14 @@ from reward_profiling.choosing.plan_extension import grow_plan, wants_more
 from reward_profiling.errors import PlanChangedError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
-from reward_profiling.options import PlanOptions, ProfileOptions
 from reward_profiling.planning.materialization import (
     check_input,
     is_planned,
     materialize,
     refuse_change,
 )
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.profiling.options import ProfileOptions
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -7,13 +7,11 @@ import orjson
 import pytest
 
 from reward_profiling.cli import app
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
-from reward_profiling.options import (
-    CollectOptions,
-    PlanOptions,
-    ProfileOptions,
-    ServerOptions,
-)
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.profiling.options import ProfileOptions
+from reward_profiling.servers.options import ServerOptions
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -11,17 +11,19 @@ import pytest
 from aiohttp import web
 
 from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.shard_collection import (
     collect_shard,
     open_shard,
     read_servers,
 )
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.errors import DatasetError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
-from reward_profiling.models import ShardSummary
-from reward_profiling.options import CollectOptions, PlanOptions, ProfileOptions
 from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.profile_run import profile_files
 from reward_profiling.servers.routes import Servers
 

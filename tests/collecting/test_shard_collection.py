@@ -12,6 +12,7 @@ import httpx
 import orjson
 import pytest
 
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.progress import Progress
 from reward_profiling.collecting.shard_collection import (
     collect_shard,
@@ -19,13 +20,14 @@ from reward_profiling.collecting.shard_collection import (
     read_servers,
     silent,
 )
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.window import Observer
 from reward_profiling.errors import DuplicateRolloutError, RecordError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
-from reward_profiling.models import ShardSummary
-from reward_profiling.options import CollectOptions, PlanOptions, ProfileOptions
 from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.profile_run import profile_output
 
 CANBERRA = "capital of Australia"  # words of task 0

@@ -11,19 +11,19 @@ from pathlib import Path
 import orjson
 import pytest
 
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.spreading.shard_merge import merge_shards
 from reward_profiling.errors import OutputLockedError
 from reward_profiling.files.lock_holder import ask_to_stop, living_holder, pulse
 from reward_profiling.files.output_lock import collection_lock, output_lock
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import CollectOptions
 
 HOLD = """
 import sys
 from pathlib import Path
 from reward_profiling.files.output_lock import collection_lock, output_lock
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import CollectOptions
+from reward_profiling.collecting.options import CollectOptions
 files, shard = RunFiles(Path(sys.argv[1])), sys.argv[2]
 with collection_lock(files, CollectOptions(shard=shard or None)):
     print("held", flush=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reward_profiling.insights.derivation import derive_insights
 from reward_profiling.insights.schema import Insights, TaskInsight
-from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.rollout_table import UNKNOWN, YES, RolloutStatus
 from reward_profiling.reporting.outcome import SUSPECT
 from tests.insights.tables import Rollout, table_of

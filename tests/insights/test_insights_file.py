@@ -11,7 +11,7 @@ from reward_profiling.insights.insights_file import (
     replace_insights,
 )
 from reward_profiling.insights.schema import Insights
-from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.options import ProfileOptions
 from tests.insights.tables import table_of
 
 

@@ -4,13 +4,14 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx
 import orjson
 import pytest
 
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.shard_collection import (
     collect_shard,
     open_shard,
@@ -20,10 +21,14 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.insights.insights_file import read_insights
 from reward_profiling.insights.insights_run import add_insights, write_insights
-from reward_profiling.insights.schema import Finding, Insights
-from reward_profiling.models import RunSummary
-from reward_profiling.options import CollectOptions, PlanOptions, ProfileOptions
+from reward_profiling.insights.schema import Insights
 from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.profiling.options import ProfileOptions
+from reward_profiling.profiling.run_summary import RunSummary
+
+if TYPE_CHECKING:
+    from reward_profiling.profiling.finding import Finding
 
 SCRIPTS = EMBEDDED_TASKS.with_name("scripts.json")
 Row = dict[str, Any]
@@ -91,11 +96,7 @@ def test_a_field_that_no_record_has_is_told(tmp_path: Path) -> None:
     files = output_of(tmp_path, [answered(0, 0, 1.0, "x")], [row(0, 0)])
     options = ProfileOptions(answer_field="extracted")
 
-    states = ("planned", "collected", "scored", "unscored", "masked", "failed")
-    profiled = RunSummary.model_validate(
-        {**dict.fromkeys(states, 1), "missing": 0, "agents": (),
-         "output": str(files.rollouts)}
-    )  # fmt: skip
+    profiled = RunSummary(planned=1, collected=1, scored=1, output=str(files.rollouts))
 
     summary = add_insights(profiled, files, options)
 

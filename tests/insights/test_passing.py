@@ -12,7 +12,7 @@ from reward_profiling.insights.passing import (
     pass_curve,
     pass_hat_k,
 )
-from reward_profiling.profiling.run_counts import is_pass
+from reward_profiling.profiling.passes import is_pass
 
 TRIES = (1, 2, 4, 8)
 

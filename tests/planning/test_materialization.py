@@ -10,9 +10,9 @@ import pytest
 
 from reward_profiling.errors import ConfigError, DatasetError, PlanChangedError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import PlanSummary
-from reward_profiling.options import PlanOptions
 from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.planning.plan_summary import PlanSummary
 
 BOM = b"\xef\xbb\xbf"
 A = b'{"responses_create_params":{"input":"a"},"agent_ref":{"name":"x"}}'

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_profiling.errors import DatasetError, RecordError
-from reward_profiling.options import PlanOptions
+from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.planner import Plan, Planner
 from reward_profiling.planning.task_rows import materialized_row, seeded_metadata
 

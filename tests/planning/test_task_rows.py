@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from reward_profiling.errors import DatasetError
-from reward_profiling.options import PlanOptions
+from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.planner import Plan, Planner
 from reward_profiling.planning.prompt_template import PromptTemplate
 from reward_profiling.planning.row_members import taskset_of

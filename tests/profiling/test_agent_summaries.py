@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from reward_profiling.numerics.uncertainty import standard_error
 from reward_profiling.planning.row_members import PlannedRow, RolloutKey
-from reward_profiling.profiling.agent_summaries import pass_rate, run_counts, summarize
+from reward_profiling.profiling.agent_summaries import run_counts, summarize
 from reward_profiling.profiling.matching import match
-from reward_profiling.profiling.run_counts import AgentCounts
+from reward_profiling.profiling.passes import pass_rate
+from reward_profiling.profiling.run_summary import AgentSummary
 from reward_profiling.profiling.tabulation import Failures, tabulate, unscored_reasons
 from tests.profiling.columns_of_rows import ordered_records, plan_columns
 
@@ -31,7 +32,7 @@ def summaries(
     rows: list[PlannedRow],
     results: list[Record],
     failed: dict[RolloutKey, int] | None = None,
-) -> list[AgentCounts]:
+) -> list[AgentSummary]:
     plan, records = plan_columns(rows), ordered_records(results)
     matching = match(plan, records, allow_partial=True)
     failures = {key: Failures(n, "timeout") for key, n in (failed or {}).items()}
@@ -42,7 +43,7 @@ def summaries(
     return summarize(table, reasons, pass_threshold=1.0)
 
 
-def scored(*rewards_by_task: list[float]) -> AgentCounts:
+def scored(*rewards_by_task: list[float]) -> AgentSummary:
     rows = [row(t, r) for t, rs in enumerate(rewards_by_task) for r in range(len(rs))]
     records = [
         record(t, r, reward=reward)

@@ -11,12 +11,12 @@ from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.on_disk.extracts import read_answers
 from reward_profiling.profiling.profile_run import profile_run
-from reward_profiling.profiling.run_counts import RunCounts
 from reward_profiling.profiling.run_reading import (
     ProfileRequest,
     sources_given,
     sources_of,
 )
+from reward_profiling.profiling.run_summary import RunSummary
 
 KEY = b'"_ng_task_index":0,"_ng_rollout_index":'
 
@@ -30,7 +30,7 @@ def plan_line(task: Any, rollout: Any) -> bytes:  # noqa: ANN401
     return orjson.dumps(row) + b"\n"
 
 
-def profiled(folder: Path, *records: bytes, partial: bool = False) -> RunCounts:
+def profiled(folder: Path, *records: bytes, partial: bool = False) -> RunSummary:
     """Profile records that are given without their key and closing brace."""
     files = RunFiles(folder / "r.jsonl")
     planned = range(max(len(records), 1))

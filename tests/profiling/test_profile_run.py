@@ -14,8 +14,8 @@ from reward_profiling.errors import (
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.profile_run import profile_run
-from reward_profiling.profiling.run_counts import RunCounts
 from reward_profiling.profiling.run_reading import ProfileRequest, Sources
+from reward_profiling.profiling.run_summary import RunSummary
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 """Plans and records, with the three files that Gym 0.7.0 made of them."""
@@ -35,13 +35,13 @@ def line(task: Any, rollout: Any, **fields: Any) -> bytes:  # noqa: ANN401
 
 def written(
     folder: Path, plan: list[bytes], records: list[bytes], *, partial: bool = False
-) -> RunCounts:
+) -> RunSummary:
     (folder / PLAN).write_bytes(b"\n".join(plan) + b"\n")
     (folder / "rollouts.jsonl").write_bytes(b"\n".join(records) + b"\n")
     return profiled(folder / PLAN, folder / "rollouts.jsonl", partial=partial)
 
 
-def profiled(inputs: Path, *rollouts: Path, partial: bool = False) -> RunCounts:
+def profiled(inputs: Path, *rollouts: Path, partial: bool = False) -> RunSummary:
     sources = Sources(inputs, rollouts, RunFiles(rollouts[0]))
     return profile_run(sources, ProfileRequest(allow_partial=partial))
 

@@ -10,7 +10,6 @@ from reward_profiling.insights.schema import (
     Component,
     Correlation,
     Coverage,
-    Finding,
     Insights,
     Interval,
     Length,
@@ -27,6 +26,7 @@ from reward_profiling.insights.schema import (
     TaskInsight,
     UsefulGroups,
 )
+from reward_profiling.profiling.finding import Finding
 
 READING = Reading(pass_threshold=1.0, pass_tolerance=1e-9, signal_tolerance=1e-6)
 STATES: tuple[RolloutState, ...] = (

@@ -1,17 +1,18 @@
 import json
+from dataclasses import replace
 
 import pytest
 
-from reward_profiling.insights.schema import Finding, Severity
-from reward_profiling.models import RunSummary
-from reward_profiling.options import Strictness
+from reward_profiling.profiling.finding import Finding, Severity
+from reward_profiling.profiling.options import Strictness
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting import outcome
 
 WHOLE = RunSummary(
     output="runs/r.jsonl", planned=8, collected=8, scored=8, unscored=0, masked=0,
     failed=0, missing=0, agents=(), mean_reward=0.5, num_scored_tasks=4,
 )  # fmt: skip
-PARTIAL = WHOLE.model_copy(update={"collected": 6, "scored": 6, "failed": 2})
+PARTIAL = replace(WHOLE, collected=6, scored=6, failed=2)
 
 
 def finding(name: str, severity: Severity, agent: str | None = None) -> Finding:
@@ -22,7 +23,7 @@ def finding(name: str, severity: Severity, agent: str | None = None) -> Finding:
 
 
 def with_findings(*found: Finding) -> RunSummary:
-    return WHOLE.model_copy(update={"findings": found})
+    return replace(WHOLE, findings=found)
 
 
 def test_a_state_says_how_much_there_is_and_what_is_missing() -> None:
@@ -94,8 +95,9 @@ def test_too_bad_findings_are_named_with_the_option_that_says_so() -> None:
 
 
 def test_an_announcement_has_the_numbers_behind_a_finding() -> None:
-    found = finding(outcome.REGRESSION, "critical").model_copy(
-        update={"evidence": {"difference": -0.25, "low": None, "tasks": 24}}
+    found = replace(
+        finding(outcome.REGRESSION, "critical"),
+        evidence={"difference": -0.25, "low": None, "tasks": 24},
     )
 
     told = outcome.announcement(with_findings(found))["findings"]

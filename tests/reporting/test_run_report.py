@@ -1,9 +1,11 @@
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from reward_profiling.insights.schema import Finding
-from reward_profiling.models import AgentSummary, RunSummary
+from reward_profiling.profiling.finding import Finding
+from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting import run_report
 from reward_profiling.reporting.run_report import FailedRollout, Page, SlowRollout
 
@@ -22,7 +24,7 @@ def page(
     *agents: AgentSummary,
     failed: tuple[FailedRollout, ...] = (),
     slowest: tuple[SlowRollout, ...] = (),
-    **changes: object,
+    **changes: Any,  # noqa: ANN401 - of any field
 ) -> Page:
     summary = RunSummary(
         output="runs/r.jsonl", planned=12, collected=12, scored=12, unscored=0,
@@ -30,7 +32,7 @@ def page(
         num_scored_tasks=3, files=("runs/r_agent_metrics.json",),
     )  # fmt: skip
     return Page(
-        summary.model_copy(update=changes), None, failed, slowest,
+        replace(summary, **changes), None, failed, slowest,
         "/data/runs", "r_failures.jsonl", "r_timings.jsonl",
     )  # fmt: skip
 
@@ -57,7 +59,7 @@ def test_what_would_be_markup_is_shown_as_it_is() -> None:
 
 
 def test_the_reports_table_leaves_out_what_is_nowhere() -> None:
-    other = AGENT.model_copy(update={"agent": "other", "scored": 9, "missing": 3})
+    other = replace(AGENT, agent="other", scored=9, missing=3)
 
     text = run_report.report(page(AGENT, other))
 
@@ -76,17 +78,15 @@ def test_the_reports_table_leaves_out_what_is_nowhere() -> None:
     ],
 )
 def test_pairs_of_backticks_in_a_remedy_are_code(remedy: str, shown: str) -> None:
-    found = FOUND.model_copy(update={"remedy": remedy})
+    found = replace(FOUND, remedy=remedy)
 
     assert shown in run_report.report(page(AGENT, findings=(found,)))
 
 
 def test_unknown_is_a_word_and_never_a_zero() -> None:
-    nothing = AGENT.model_copy(
-        update={
-            "scored": 0, "mean_reward": None, "standard_error": None,
-            "never_pass": 0, "sometimes_pass": 0, "always_pass": 0,
-        }
+    nothing = replace(
+        AGENT, scored=0, mean_reward=None, standard_error=None,
+        never_pass=0, sometimes_pass=0, always_pass=0,
     )  # fmt: skip
 
     (row,) = run_report.agent_rows(page(nothing))
@@ -102,7 +102,7 @@ def test_failed_and_slow_rollouts_are_listed_with_a_pointer_to_the_rest() -> Non
     )
     slow = (SlowRollout(7.25, 3, 1),)
     shown = page(AGENT, failed=failed, slowest=slow)._replace(
-        summary=page(AGENT).summary.model_copy(update={"failed": 5_000})
+        summary=replace(page(AGENT).summary, failed=5_000)
     )
 
     text = run_report.report(shown)
@@ -121,8 +121,8 @@ def test_failed_and_slow_rollouts_are_listed_with_a_pointer_to_the_rest() -> Non
 
 @pytest.mark.parametrize("length", [20, 5_000])
 def test_nothing_is_larger_than_prefect_takes(length: int) -> None:
-    agents = [AGENT.model_copy(update={"agent": "a" * length}) for _ in range(3_000)]
-    found = FOUND.model_copy(update={"sentence": "s" * 100_000})
+    agents = [replace(AGENT, agent="a" * length) for _ in range(3_000)]
+    found = replace(FOUND, sentence="s" * 100_000)
     failed = (FailedRollout(0, 0, "a" * length, "b" * length, "c" * 9_000),) * 200
     large = page(*agents, failed=failed, findings=(found,) * 400)
 

@@ -14,8 +14,8 @@ from aiohttp import web
 
 from reward_profiling.errors import ConfigError, ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import ServerOptions
 from reward_profiling.servers.child_processes import free_port
+from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.readiness import wait_until_ready
 from reward_profiling.servers.server_sessions import check_servers, serving
 from reward_profiling.stop_scope import Cause, on_stop

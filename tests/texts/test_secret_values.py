@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reward_profiling.options import ServerOptions
+from reward_profiling.servers.options import ServerOptions
 from reward_profiling.texts.secret_values import (
     REDACTED,
     Redactor,

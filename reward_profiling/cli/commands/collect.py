@@ -14,17 +14,19 @@ from reward_profiling.cli.terminal import STOPPED, Live, complain, err, out, war
 from reward_profiling.collecting.aggregation.aggregate_metrics import (
     aggregate as aggregate_output,
 )
+from reward_profiling.collecting.aggregation.aggregate_summary import AggregateSummary
+from reward_profiling.collecting.options import AggregateOptions, CollectOptions
 from reward_profiling.collecting.shard_collection import (
     collect_shard,
     not_collected,
     open_shard,
 )
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.shard_merge import merge_shards
 from reward_profiling.errors import ConfigError
 from reward_profiling.files.output_lock import collection_lock
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import AggregateSummary, ShardSummary
-from reward_profiling.options import AggregateOptions, CollectOptions, ProfileOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.reporting.summary_words import slowest_rollouts, zeros
 from reward_profiling.servers.readiness import wait_until_ready
 from reward_profiling.stop_scope import exit_code_of_signal, stop_on_signals

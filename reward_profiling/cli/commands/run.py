@@ -12,14 +12,16 @@ from cyclopts import Parameter
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.importing import to_stay
 from reward_profiling.cli.terminal import Live, complain, err, show_summary
-from reward_profiling.collecting.watcher import watcher
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.runner_extras import need_extra
-from reward_profiling.options import CollectOptions, PlanOptions, ServerOptions
 from reward_profiling.planning.materialization import check_input, refuse_change
+from reward_profiling.planning.options import PlanOptions
 from reward_profiling.servers.child_processes import leftovers_stopped
+from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.server_sessions import check_servers
+from reward_profiling.tasks.watcher import watcher
 
 DEMO_OUTPUT = Path("reward-profiling-demo/rollouts.jsonl")
 _DEMO_REPEATS = 8

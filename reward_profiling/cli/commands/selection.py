@@ -11,7 +11,7 @@ from reward_profiling.choosing.selection_run import Targets, select_rows
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.terminal import out, show_table, warn
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import Frozen
+from reward_profiling.values import Frozen
 
 
 class SelectionFiles(Frozen):

@@ -13,11 +13,13 @@ from typing import Any
 import orjson
 
 from reward_profiling import wire
+from reward_profiling.collecting.aggregation.aggregate_summary import AggregateSummary
 from reward_profiling.collecting.aggregation.imputation import (
     failure_as_zero,
     fill_task_fields,
     missing_as_zero,
 )
+from reward_profiling.collecting.options import AggregateOptions
 from reward_profiling.errors import GymError
 from reward_profiling.files.json_lines import (
     located,
@@ -27,8 +29,6 @@ from reward_profiling.files.json_lines import (
     replace_bytes,
 )
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import AggregateSummary
-from reward_profiling.options import AggregateOptions
 from reward_profiling.planning.row_members import RolloutKey, agent_name, rollout_key
 from reward_profiling.servers.gym_client import GymClient, gym_client
 from reward_profiling.servers.routes import Servers

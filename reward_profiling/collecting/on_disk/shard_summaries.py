@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.files.json_lines import replace_bytes
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import ShardSummary
 
 
 def _path(shard: RunFiles) -> Path:

@@ -12,15 +12,15 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
 from reward_profiling.collecting.on_disk.shard_summaries import leave_summary
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.shard_collection import collect_shard, open_shard
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import Leader
 from reward_profiling.collecting.window import Observer
 from reward_profiling.errors import OutputLockedError, ServersNotReadyError
 from reward_profiling.files.lock_holder import Holder, living_holder
 from reward_profiling.files.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import ShardSummary
-from reward_profiling.options import CollectOptions
 from reward_profiling.servers.readiness import wait_until_ready
 from reward_profiling.stop_scope import Cause, exit_code_of_signal, may_ask_to_stop
 

@@ -12,6 +12,7 @@ from typing import IO
 
 from reward_profiling import wire
 from reward_profiling.collecting.on_disk.journal import read_journal
+from reward_profiling.collecting.shard_summary import MergeSummary
 from reward_profiling.files.json_lines import (
     located,
     parse_record,
@@ -20,7 +21,6 @@ from reward_profiling.files.json_lines import (
 )
 from reward_profiling.files.lock_holder import living_holder
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.models import MergeSummary
 from reward_profiling.planning.row_members import rollout_key
 
 _SHARD = re.compile(r"-shard-(\d+)-of-(\d+)$")

@@ -11,8 +11,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from reward_profiling.options import Frozen, JsonObject, Name, Seconds
 from reward_profiling.texts.secret_values import has_secret, secret_values
+from reward_profiling.values import Frozen, JsonObject, Name, Seconds
 
 Runner = Literal["threads", "dask", "ray", "slurm", "work-pool"]
 _WITH_ADDRESS = ("dask", "ray")

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reward_profiling.insights.schema import Evidence, Finding, Section, Severity
+from reward_profiling.insights.schema import Section
 from reward_profiling.insights.units import Unit
-from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.finding import Evidence, Finding, Severity
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.rollout_table import RolloutTable
 
 

@@ -5,8 +5,9 @@ Each looks at one agent and gives a finding or None; with too little to go by, N
 
 from reward_profiling.insights.checks.agent_part import AgentRun
 from reward_profiling.insights.learning_signal import TELLING
-from reward_profiling.insights.schema import Finding, Subset
+from reward_profiling.insights.schema import Subset
 from reward_profiling.insights.units import scored_rows
+from reward_profiling.profiling.finding import Finding
 from reward_profiling.profiling.rollout_table import NO
 from reward_profiling.reporting.insight_words import percent
 

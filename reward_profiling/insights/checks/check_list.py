@@ -12,9 +12,10 @@ from reward_profiling.insights.checks import (
     signal_checks,
 )
 from reward_profiling.insights.checks.agent_part import AgentRun
-from reward_profiling.insights.schema import Finding, Metric, Section, Severity
+from reward_profiling.insights.schema import Metric, Section
 from reward_profiling.insights.units import Unit
-from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.finding import Finding, Severity
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.rollout_table import RolloutTable
 
 NAMES: Mapping[str, str] = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from reward_profiling.insights.schema import Insights, Section
-from reward_profiling.options import Frozen
+from reward_profiling.values import Frozen
 
 Number = int | float
 

@@ -11,7 +11,9 @@ import httpx
 import pytest
 
 from reward_profiling.collecting.on_disk.shard_summaries import found_summary
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.shard_collection import silent
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.led_shard import collect_led_shard
 from reward_profiling.collecting.spreading.spread import Leader
 from reward_profiling.errors import OutputLockedError, ServersNotReadyError
@@ -19,9 +21,8 @@ from reward_profiling.files.lock_holder import Holder, ask_to_stop
 from reward_profiling.files.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
-from reward_profiling.models import ShardSummary
-from reward_profiling.options import CollectOptions, PlanOptions
 from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.options import PlanOptions
 
 OPTIONS = CollectOptions(num_shards=2, concurrency=8).of_shard(0)
 

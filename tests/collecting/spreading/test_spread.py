@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.spreading.spread import Fate, Look, SpreadOptions, fate
 from reward_profiling.flows.parameters import RewardProfilingParams
-from reward_profiling.options import CollectOptions
 
 SPREAD = SpreadOptions(runner="work-pool", shard_silence=60, worker_patience=600)
 

@@ -8,13 +8,13 @@ import pytest
 
 from reward_profiling.errors import ConfigError, PlanChangedError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.options import PlanOptions
 from reward_profiling.planning.materialization import check_input, materialize
 from reward_profiling.planning.on_disk.run_manifest import (
     known_model,
     refuse_other_model,
     remember_model,
 )
+from reward_profiling.planning.options import PlanOptions
 from reward_profiling.servers.routes import Servers
 
 ROW = b'{"responses_create_params":{"input":"a"},"agent_ref":{"name":"x"}}\n'

@@ -22,8 +22,8 @@ from reward_profiling.profiling.profile_run import (
 from reward_profiling.profiling.records.record_scan import ScanEnd
 from reward_profiling.profiling.records.rollout_metrics import read_rollout_metrics
 from reward_profiling.profiling.rollout_table import RolloutTable
-from reward_profiling.profiling.run_counts import RunCounts
 from reward_profiling.profiling.run_reading import ProfileRequest, read_run, sources_of
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.profiling.table_of_output import read_rollout_table
 
 ANSWER = {"type": "message", "content": [{"type": "output_text", "text": "Paris"}]}
@@ -57,7 +57,7 @@ def files(tmp_path: Path) -> RunFiles:
     return files
 
 
-def profile(files: RunFiles, **request: bool) -> RunCounts:
+def profile(files: RunFiles, **request: bool) -> RunSummary:
     return profile_run(sources_of(files), ProfileRequest(allow_partial=True, **request))
 
 

@@ -1,7 +1,7 @@
 import math
 
 from reward_profiling.insights.derivation import derive_insights
-from reward_profiling.options import ProfileOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.reporting.tracking.tracked_run import tracked_run
 from tests.insights.tables import Rollout, table_of
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from reward_profiling.options import PlanOptions
+from reward_profiling.planning.options import PlanOptions
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from reward_profiling.collecting.progress import Progress
-from reward_profiling.models import RunSummary
+from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.servers.server_states import ServerState
 
 

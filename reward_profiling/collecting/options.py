@@ -1,0 +1,127 @@
+"""How owed rollouts are collected, and what counts as zero, as people set it."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from reward_profiling.collecting.budgets import PATTERN, FailureBudget
+from reward_profiling.values import Frozen, Seconds
+
+_MAX_SHARDS = 65_536
+Dispatch = Literal["plan", "interleaved", "longest-first"]
+
+
+class CollectOptions(Frozen):
+    """How owed rollouts are collected.
+
+    Durations are seconds, or text such as "90s", "15m", "4h" or "4:00:00".
+    """
+
+    concurrency: Annotated[int, Field(ge=1, le=65536)] = 64
+    """Rollouts in flight at most, over all shards of this run together."""
+
+    num_shards: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Parts that the plan is dealt into, collected side by side. More than one writes
+    a file for each and merges them."""
+
+    shard: Annotated[str, Field(pattern=r"^\d+/\d+$")] | None = None
+    """Collect only shard I of N, as "I/N" with I from 0: for several processes or
+    machines on one output. `merge` puts the shards together."""
+
+    dispatch: Dispatch = "plan"
+    """Order in which rollouts start: as planned, repeat by repeat over all tasks, or
+    the tasks that took longest in earlier runs first."""
+
+    rollout_timeout: Seconds = 3600.0
+    """How long one rollout may take, its retries included; then it is a failure."""
+
+    retries: Annotated[int, Field(ge=0, le=100)] = 4
+    """Times that a rollout is asked for again within the run when a server is away or
+    busy (transport faults, 408, 425, 429, 5xx). With 0, no request whose reply was
+    lost is sent again."""
+
+    max_attempts: Annotated[int, Field(ge=1)] = 3
+    """Recorded failures, over all runs of this output, after which a rollout is given
+    up."""
+
+    retry_given_up: bool = False
+    """Try once more what was given up."""
+
+    max_failures: Annotated[str, Field(pattern=PATTERN)] | None = None
+    """Stop when more rollouts than this fail in this run: a count, such as "10", or a
+    share of those finished, such as "10%", judged from ten on. Default: no bound."""
+
+    identical_failures: Annotated[int, Field(ge=2)] = 10
+    """Stop when so many rollouts of two tasks or more fail one after another with the
+    same words; they are not counted as attempts."""
+
+    time_budget: Seconds | None = None
+    """Stop collecting after this long. No rollout is started that is not likely to
+    finish in time."""
+
+    allow_unsupported_pairing: bool = False
+    """Run rows on agents that their verifier does not declare support for."""
+
+    server_patience: Seconds = 600.0
+    """How long to wait for a server that does not answer, when there is nothing else to
+    do. Its rollouts stay owed."""
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        FailureBudget.parse(self.max_failures)
+        if self.shard is not None:
+            index, count = self.shard_of
+            if not index < count <= _MAX_SHARDS:
+                last = min(count, _MAX_SHARDS) - 1
+                raise ValueError(
+                    f"shard {self.shard}: I/N runs from 0/N to {last}/N, and N to"
+                    f" {_MAX_SHARDS}"
+                )
+            if self.num_shards > 1:
+                raise ValueError("give shard or num_shards, not both")
+        return self
+
+    @property
+    def shard_of(self) -> tuple[int, int]:
+        """The one shard to collect and how many there are, as (index, count)."""
+        index, _, count = (self.shard or "0/1").partition("/")
+        return int(index), int(count)
+
+    def shards(self) -> list[tuple[int, int]]:
+        """Return the shards that this run collects, as (index, count)."""
+        if self.shard is not None:
+            return [self.shard_of]
+        return [(index, self.num_shards) for index in range(self.num_shards)]
+
+    def concurrency_of(self, index: int) -> int:
+        """Return how many rollouts shard `index` of this run may have in flight.
+
+        Shares differ by one at most and sum to `concurrency`, but each is at least 1.
+        """
+        if self.shard is not None:
+            return self.concurrency
+        share, left = divmod(self.concurrency, self.num_shards)
+        return max(1, share + (index < left))
+
+    def of_shard(self, index: int) -> Self:
+        """Return what collects shard `index` of this run by itself, elsewhere."""
+        return self.model_copy(
+            update={
+                "shard": f"{index}/{self.num_shards}",
+                "num_shards": 1,
+                "concurrency": self.concurrency_of(index),
+            }
+        )
+
+
+class AggregateOptions(Frozen):
+    """Which rollouts without a reward count as zero in the servers' own metrics.
+
+    Only in those metrics; no record is changed, and the profile counts no zeros.
+    """
+
+    count_failure_classes_as_zero: tuple[str, ...] = ()
+    """Failure classes whose rollouts count as zero, such as agent_run_error."""
+
+    count_missing_rollouts_as_zero: bool = False
+    """Count planned rollouts that left neither a record nor a failure as zero."""

@@ -1,0 +1,102 @@
+"""How task rows become planned rollouts, as people set it."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from reward_profiling.values import Frozen, JsonObject, Name
+
+Repeats = Annotated[int, Field(ge=1)]
+RoutingMode = Literal["agent", "legacy", "taskset"]
+
+
+class PlanOptions(Frozen):
+    """How task rows become planned rollouts."""
+
+    num_repeats: Repeats | dict[str, Repeats] | None = 1
+    """Rollouts per task: a number, or a JSON object of agent name to number with an
+    optional "_default"."""
+
+    num_repeats_add_seed: bool = False
+    """Give each repeat a seed of its own, in metadata.extra_body of its request."""
+
+    interleave_repeats: bool = False
+    """Order the plan by repeat (abcabc) instead of by task (aabbcc)."""
+
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """Plan only the first N task rows; at least 1. Default: all."""
+
+    agent_name: str | None = None
+    """Send every row to this agent, whatever the row says."""
+
+    default_agent: str | None = None
+    """Send rows that name neither an agent nor a task source to this agent."""
+
+    agent_map: dict[str, str] = Field(default_factory=dict)
+    """JSON object that re-routes agents or task sources: from name to agent name;
+    "_default" catches every other row."""
+
+    fan_out: dict[str, list[str]] = Field(default_factory=dict)
+    """JSON object that runs the rows of one agent or task source on several agents."""
+
+    responses_create_params: JsonObject = Field(default_factory=dict)
+    """JSON object laid over every row's responses_create_params, such as
+    {"temperature": 1.0}; its top-level keys win."""
+
+    prompt_config: Name | None = None
+    """YAML file with a "user" and maybe a "system" template, from which each row's
+    input is made: {field} stands for the row's field, {{ and }} for braces."""
+
+    skills: Name | None = None
+    """Folder of skill folders, each with a SKILL.md: every row is stamped with its
+    path, a digest of its content and its skills, for agents that use them."""
+
+    environment_routing_mode: RoutingMode = "agent"
+    """What decides where a row is sent: "agent", the environment server of its agent;
+    "legacy", environment_server_name for every row; "taskset", only rows that
+    environment_server_routes leads somewhere. Rows with task_id and task_input follow
+    environment_server_routes in every mode."""
+
+    environment_server_name: Name | None = None
+    """Environment server that runs every row in the mode "legacy"."""
+
+    environment_server_routes: dict[str, Name] = Field(default_factory=dict)
+    """JSON object that sends rows with task_id and task_input on their way: from
+    task_id.taskset to environment server."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        chosen = self.agent_map.get("_default")
+        if self.agent_name and chosen and chosen != self.agent_name:
+            raise ValueError(
+                f"agent_name {self.agent_name!r} and agent_map._default {chosen!r}"
+                " differ; give one of them"
+            )
+        if self.default_agent and (self.agent_name or chosen):
+            raise ValueError(
+                "default_agent has no effect beside agent_name or agent_map._default;"
+                " give one of them"
+            )
+        for name, agents in self.fan_out.items():
+            if not agents or len(set(agents)) < len(agents):
+                raise ValueError(
+                    f"fan_out[{name!r}] must list at least one agent, each once"
+                )
+        if isinstance(self.num_repeats, dict) and not self.num_repeats:
+            raise ValueError("num_repeats names no agent")
+        return self
+
+    @model_validator(mode="after")
+    def _routable(self) -> Self:
+        mode = self.environment_routing_mode
+        if mode == "legacy" and self.environment_server_name is None:
+            raise ValueError("the routing mode legacy needs environment_server_name")
+        if mode == "taskset" and not self.environment_server_routes:
+            raise ValueError("the routing mode taskset needs environment_server_routes")
+        return self
+
+    def routes(self) -> dict[str, str]:
+        """Return `agent_map` with `agent_name` folded in as its default."""
+        if self.agent_name:
+            return {**self.agent_map, "_default": self.agent_name}
+        return dict(self.agent_map)

@@ -1,0 +1,161 @@
+"""Which servers run the rollouts, as people set it."""
+
+import re
+from itertools import combinations
+from typing import Self
+
+from pydantic import ConfigDict, model_validator
+
+from reward_profiling.texts.secret_values import has_secret, is_secret_override
+from reward_profiling.values import Frozen, JsonObject, Seconds, given_one, refused_when
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_SERVER_SOURCES: tuple[JsonObject, ...] = (
+    given_one("head_url", type="string"),
+    given_one("demo", const=True),
+    {
+        "anyOf": [
+            given_one(name, type="array", minItems=1)
+            for name in (
+                "gym_config", "gym_environment", "gym_resources_server",
+                "gym_benchmark",
+            )
+        ]
+    },
+)  # fmt: skip
+
+
+class ServerOptions(Frozen):
+    """Which servers run the rollouts: found, started, or the embedded environment.
+
+    Options are seen by everyone who sees the run: none may hold a secret.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra=refused_when(
+            "give exactly one of head_url, gym_config (or gym_environment,"
+            " gym_resources_server, gym_benchmark) and demo",
+            {"not": {"anyOf": list(_SERVER_SOURCES)}},
+            *({"allOf": list(two)} for two in combinations(_SERVER_SOURCES, 2)),
+        )
+    )
+
+    head_url: str | None = None
+    """Head server of running servers, such as http://127.0.0.1:11000."""
+
+    gym_config: tuple[str, ...] = ()
+    """Run `gym env start` with these configuration files, and stop it at the end; a
+    path is relative to the working directory, or to Gym's own folder."""
+
+    gym_environment: tuple[str, ...] = ()
+    """The same, with these environments of Gym, by name."""
+
+    gym_resources_server: tuple[str, ...] = ()
+    """The same, with these resources servers of Gym, by name, such as mcqa."""
+
+    gym_benchmark: tuple[str, ...] = ()
+    """The same, with these benchmarks of Gym, by name."""
+
+    gym_model_type: str | None = None
+    """Kind of model server that Gym starts, by name, such as openai_model, where no
+    configuration file says so."""
+
+    gym_agent_type: str | None = None
+    """Agent that runs the environment, by name, where it can be chosen."""
+
+    gym_overrides: tuple[str, ...] = ()
+    """More arguments of `gym env start`, as given, such as ++skip_venv_if_present=true.
+    A secret is given as the name of its variable: '++judge_api_key=${oc.env:NAME}'."""
+
+    demo: bool = False
+    """Use the embedded environment, which needs no Gym."""
+
+    model_url: str | None = None
+    """OpenAI-compatible endpoint that answers instead of the scripted policy; also
+    handed to Gym's servers."""
+
+    model: str | None = None
+    """Name of the model at that endpoint."""
+
+    model_api_key_env: str | None = None
+    """Name of the environment variable that holds the endpoint's key. Default:
+    MODEL_API_KEY, where it is set; without one, Gym takes its own env.yaml."""
+
+    gym_command: str = "gym"
+    """Gym's command, on PATH or with its folder."""
+
+    gym_venv: str | None = None
+    """Folder of the virtual environment whose Gym is started, in place of
+    gym_command."""
+
+    start_timeout: Seconds = 600.0
+    """How long until every server must be ready, in seconds; on the command line also
+    "10m"."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        chosen = [
+            name
+            for name, given in (
+                ("head_url", self.head_url),
+                ("gym_config", self.is_gym_started),
+                ("demo", self.demo),
+            )
+            if given
+        ]
+        if len(chosen) != 1:
+            raise ValueError(
+                "give exactly one of head_url, gym_config (or gym_environment,"
+                " gym_resources_server, gym_benchmark) and demo, not"
+                f" {' and '.join(chosen) or 'none'}"
+            )
+        if self.model_url and not self.model:
+            raise ValueError("--model-url needs the name of its model: --model NAME")
+        if self.model and self.demo and not self.model_url:
+            raise ValueError("--model has no effect with --demo but for --model-url")
+        if self.head_url and (self.model or self.model_url):
+            raise ValueError(
+                "--model and --model-url are for servers that are started here; servers"
+                " at --head-url have their own"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _no_secrets(self) -> Self:
+        """Refuse what would be seen on a command line and in Prefect; never show it."""
+        if not _VARIABLE.fullmatch(self.key_variable):
+            raise ValueError(
+                "model_api_key_env is the NAME of an environment variable, such as"
+                " MODEL_API_KEY, not the key itself"
+            )
+        for name in ("head_url", "model_url"):
+            if has_secret(getattr(self, name) or ""):
+                raise ValueError(
+                    f"{name} holds a password or a key, and options can be seen by"
+                    " others; give a key by the name of its variable, in"
+                    " model_api_key_env"
+                )
+        for override in self.gym_overrides:
+            if is_secret_override(override):
+                shown = override.partition("=")[0]
+                raise ValueError(
+                    f"gym_overrides: {shown} holds a secret, and options can be seen by"
+                    f" others; put it into a variable and give '{shown}="
+                    "${oc.env:NAME}'"
+                )
+        return self
+
+    @property
+    def is_gym_started(self) -> bool:
+        """Whether Gym's own command is started and stopped with the run."""
+        return bool(
+            self.gym_config
+            or self.gym_environment
+            or self.gym_resources_server
+            or self.gym_benchmark
+        )
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that the endpoint's key is looked for in."""
+        return self.model_api_key_env or "MODEL_API_KEY"
