@@ -8,13 +8,13 @@ from typing import Any
 
 from reward_profiling import wire
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
-from reward_profiling.planning.row_members import light_record
 from reward_profiling.profiling.gym_profile import (
     Profile,
     coverage_metrics,
     profile_columns,
 )
 from reward_profiling.profiling.key_order import put_in_key_order
+from reward_profiling.profiling.records.light_records import light_record
 from reward_profiling.profiling.records.record_columns import RecordColumns
 
 _AGENT = "agent"

@@ -15,7 +15,6 @@ from glob import escape
 from pathlib import Path
 from typing import IO
 
-from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.errors import OutputLockedError
 from reward_profiling.files.lock_holder import (
     LEASE_SECONDS,
@@ -26,7 +25,6 @@ from reward_profiling.files.lock_holder import (
     silent_seconds,
     write_holder,
 )
-from reward_profiling.files.run_files import RunFiles
 
 _TRIES = 3
 _PAUSE_SECONDS = 0.05
@@ -64,36 +62,7 @@ def output_lock(
             path.unlink(missing_ok=True)
 
 
-@contextmanager
-def collection_lock(files: RunFiles, options: CollectOptions) -> Iterator[None]:
-    """Hold what a collection writes: the whole output, or one shard's own files.
-
-    Raises:
-        OutputLockedError: another process holds it, or a shard of another dealing of
-            the same plan, which would collect some rollouts twice; names that process.
-    """
-    if options.shard is None:
-        with output_lock(files.lock):
-            yield
-        return
-    _, count = options.shard_of
-    own = files.shard(*options.shard_of)
-    with output_lock(files.lock, shared=True), output_lock(own.lock):
-        # Our own lock is there before others are looked at: of two that start at the
-        # same moment, one sees the other.
-        if (owner := living_holder(files.lock)) is not None:
-            raise OutputLockedError(_refusal(str(owner)))
-        for index, other, shard_owner in _living_shards(files.lock):
-            if other != count:
-                raise OutputLockedError(
-                    f"shard {index}/{other} of this output is being collected by"
-                    f" {shard_owner}; shard {options.shard} would collect some of its"
-                    f" rollouts twice. Give --shard I/{other}, or wait for it"
-                )
-        yield
-
-
-def _living_shards(path: Path) -> Iterator[tuple[int, int, Holder]]:
+def living_shards(path: Path) -> Iterator[tuple[int, int, Holder]]:
     """Yield the shards whose own lock is held, as (index, count, holder).
 
     A shard's lock lies beside the output's, at `path`, and is named from it.
@@ -112,10 +81,10 @@ def _wait_for_led_shards(path: Path) -> None:
         OutputLockedError: one goes on, or nobody leads it.
     """
     deadline = time.monotonic() + _LED_SECONDS
-    while (living := next(_living_shards(path), None)) is not None:
+    while (living := next(living_shards(path), None)) is not None:
         index, count, holder = living
         if not holder.is_led or time.monotonic() > deadline:
-            raise OutputLockedError(_refusal(f"{holder}, shard {index}/{count}"))
+            raise OutputLockedError(refusal(f"{holder}, shard {index}/{count}"))
         time.sleep(_PAUSE_SECONDS)
 
 
@@ -130,7 +99,7 @@ def _locked(path: Path, kind: int) -> IO[bytes]:
             file.close()
             tries_left -= 1
             if not tries_left:
-                raise OutputLockedError(_refusal(_named(path))) from error
+                raise OutputLockedError(refusal(_named(path))) from error
             time.sleep(_PAUSE_SECONDS)  # a look at who holds it takes a moment
             continue
         # The last owner may have removed the file between our open and our lock.
@@ -150,7 +119,7 @@ def _refuse_living(path: Path, file: IO[bytes], *, is_shared: bool) -> None:
         return
     file.close()
     raise OutputLockedError(
-        _refusal(str(beat.holder))
+        refusal(str(beat.holder))
         + f". If that process is dead, the output is free in {left:.0f} s"
     )
 
@@ -160,7 +129,8 @@ def _named(path: Path) -> str:
     return "an unnamed process" if beat is None else str(beat.holder)
 
 
-def _refusal(owner: str) -> str:
+def refusal(owner: str) -> str:
+    """Say who writes an output, and what to do about it."""
     return (
         f"another run is writing this output: {owner}. Wait for it, stop it, or give"
         " another --output"

@@ -11,17 +11,28 @@ import os
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from reward_profiling.files.json_lines import open_to_read
-from reward_profiling.profiling.records.record_scan import ScanEnd
 
 _WHOLE_BYTES = 16 * 1024 * 1024
 _PIECE_BYTES = 16 * 1024
 _NUM_PIECES = 64
 _UNSURE = -1
 """In place of the checksum of a file that was changed while it was read."""
+
+
+class ScanEnd(NamedTuple):
+    """How far a file was read."""
+
+    place: int
+    """Where the first byte that was not read stands."""
+    line: int
+    """How many lines were read, blank ones included."""
+    is_torn: bool
+    """Whether a last line without a newline was left out."""
 
 
 class SourceMark(msgspec.Struct, frozen=True):

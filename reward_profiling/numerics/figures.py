@@ -17,3 +17,11 @@ def figure(value: float) -> str:
 def signed_figure(value: float) -> str:
     """Return the same with its sign, "+" included."""
     return figure(value) if value < 0 else f"+{figure(value + 0.0)}"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, never rounded to none or to all."""
+    said = f"{100 * share:.0f} %"
+    if said == "0 %" and share > 0:
+        return "under 1 %"
+    return "over 99 %" if said == "100 %" and share < 1 else said

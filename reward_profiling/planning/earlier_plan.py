@@ -24,8 +24,12 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.plan_changes import differences
 from reward_profiling.planning.planner import PlannedKey
-from reward_profiling.planning.row_members import RolloutKey, agent_name, rollout_key
-from reward_profiling.profiling.matching import shown_keys
+from reward_profiling.planning.row_members import (
+    RolloutKey,
+    agent_name,
+    rollout_key,
+    shown_keys,
+)
 
 ADAPTIVE = "adaptive"
 """Member of the manifest that says so."""

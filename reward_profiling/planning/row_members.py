@@ -4,31 +4,15 @@ A row of text, tools or images is dropped as soon as these few values are taken 
 (`gym-contract.md` §4.2 and §4.5).
 """
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-import msgspec
 
 from reward_profiling import wire
 from reward_profiling.errors import RecordError
-from reward_profiling.profiling.records.record_columns import NotFinite
 
 _INDEX_TYPES = (int, str)
 RolloutKey = tuple[Any, Any]
 """(task index, rollout index), as they stand in the file: ints, or text."""
-
-
-class PlannedRow(msgspec.Struct, frozen=True):
-    """One planned rollout: a line of the materialized inputs."""
-
-    key: RolloutKey
-    agent: str | None
-    """Name of the agent that runs it; None in rows that carry none."""
-    run_key: str | None
-    """Environment server stamp, else the agent's name (contract §4.3)."""
-    place: int
-    """Where the line starts in its file, in bytes; it leads back to the row."""
 
 
 def rollout_key(row: Mapping[str, Any]) -> RolloutKey:
@@ -79,59 +63,6 @@ def taskset_of(row: Mapping[str, Any]) -> str | None:
     return taskset if isinstance(taskset, str) and taskset else None
 
 
-def planned_row(row: Mapping[str, Any], place: int) -> PlannedRow:
-    """Take from a materialized row what profiling needs."""
-    agent = agent_name(row)
-    server = row.get(wire.ENVIRONMENT_SERVER)
-    run_key = server if isinstance(server, str) else agent
-    return PlannedRow(rollout_key(row), agent, run_key, place)
-
-
-def light_record(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result without what profiling does not read, in the same order.
-
-    Members that are lists or objects become null, but for a reward, which is shown as
-    it is; of `response`, usage stays.
-
-    Raises:
-        RecordError: the key is unusable, or `response` or its usage is no object and
-            the result is not masked.
-    """
-    rollout_key(result)
-    masked = bool(result.get(wire.MASK_SAMPLE))
-    try:
-        usage = usage_of(result)
-    except RecordError:
-        if not masked:  # what measures nothing is not read, and need not be usable
-            raise
-        usage = {}
-    failure = result.get(wire.FAILURE_CLASS)
-    light = {name: _plain(value) for name, value in result.items()}
-    read = {
-        wire.MASK_SAMPLE: masked,
-        wire.RESPONSE: {wire.USAGE: {k: _plain(v) for k, v in usage.items()}},
-        wire.REWARD: _reward(result.get(wire.REWARD)),
-        wire.FAILURE_CLASS: None if failure is None else str(failure),
-    }
-    light.update((name, value) for name, value in read.items() if name in light)
-    return light
-
-
-def _plain(value: object) -> object:
-    is_number = not isinstance(value, dict | list) and not _not_finite(value)
-    return value if is_number else None
-
-
-def _reward(value: object) -> object:
-    return _not_finite(value) or value
-
-
-def _not_finite(value: object) -> NotFinite | None:
-    if not isinstance(value, float) or math.isfinite(value):
-        return None
-    return NotFinite.NAN if math.isnan(value) else NotFinite.INFINITE
-
-
 def usage_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `response.usage`; empty where there is none.
 
@@ -152,3 +83,14 @@ def _kind(value: object) -> str:
         return "null"
     names = {bool: "true or false", str: "text", list: "a list", dict: "an object"}
     return names.get(type(value), "a number")
+
+
+_SHOWN_KEYS = 10
+
+
+def shown_keys(keys: Iterable[RolloutKey]) -> str:
+    """Return the first ten keys in order, as a person reads them."""
+    ordered = sorted(keys, key=lambda key: [(isinstance(i, str), i) for i in key])
+    names = [f"task {task} repeat {rollout}" for task, rollout in ordered[:_SHOWN_KEYS]]
+    more = len(ordered) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")

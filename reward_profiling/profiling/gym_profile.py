@@ -13,6 +13,7 @@ import msgspec
 import orjson
 
 from reward_profiling import wire
+from reward_profiling.numerics.index_column import Index
 from reward_profiling.numerics.number_column import gathered
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns, Runner
 from reward_profiling.profiling.group_statistics import describe_groups
@@ -24,7 +25,7 @@ from reward_profiling.profiling.matching import (
     match,
 )
 from reward_profiling.profiling.metric_columns import Columns, Rows, columns_of
-from reward_profiling.profiling.records.record_columns import Index, RecordColumns
+from reward_profiling.profiling.records.record_columns import RecordColumns
 from reward_profiling.profiling.repeat_metrics import across_repeats, label_entries
 from reward_profiling.profiling.rollout_infos import RolloutInfos
 

@@ -17,7 +17,7 @@ from reward_profiling.errors import (
 )
 from reward_profiling.numerics.number_column import gathered
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
-from reward_profiling.planning.row_members import RolloutKey
+from reward_profiling.planning.row_members import RolloutKey, shown_keys
 from reward_profiling.profiling.key_order import (
     ascending,
     comparable_keys,
@@ -25,8 +25,6 @@ from reward_profiling.profiling.key_order import (
     task_spans,
 )
 from reward_profiling.profiling.records.record_columns import RecordColumns
-
-_SHOWN_KEYS = 10
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -127,14 +125,6 @@ def _joined(
         else:
             unknown.append(row)
     return has_record, unknown
-
-
-def shown_keys(keys: Iterable[RolloutKey]) -> str:
-    """Return the first ten keys in order, as a person reads them."""
-    ordered = sorted(keys, key=lambda key: [(isinstance(i, str), i) for i in key])
-    names = [f"task {task} repeat {rollout}" for task, rollout in ordered[:_SHOWN_KEYS]]
-    more = len(ordered) - len(names)
-    return ", ".join(names) + (f" and {more} more" if more else "")
 
 
 def completion_of(

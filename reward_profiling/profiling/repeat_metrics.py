@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from reward_profiling import wire
 from reward_profiling.errors import RecordError
 from reward_profiling.numerics import moments
+from reward_profiling.numerics.index_column import Index
 from reward_profiling.numerics.number_column import Number, gathered
 from reward_profiling.numerics.student_t import t_975
 from reward_profiling.profiling.key_order import task_spans
@@ -22,7 +23,7 @@ from reward_profiling.profiling.metric_columns import (
     present_values,
     stat_major,
 )
-from reward_profiling.profiling.records.record_columns import Index, RecordColumns
+from reward_profiling.profiling.records.record_columns import RecordColumns
 
 _NOT_METRICS = frozenset({
     wire.TASK_INDEX,

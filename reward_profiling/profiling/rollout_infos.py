@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from reward_profiling import wire
+from reward_profiling.numerics.index_column import Index
 from reward_profiling.numerics.number_column import (
     BOOL,
     FLOAT,
@@ -18,7 +19,6 @@ from reward_profiling.numerics.number_column import (
     positions_of,
 )
 from reward_profiling.profiling.records.record_columns import (
-    Index,
     Layout,
     NotFinite,
     RecordColumns,

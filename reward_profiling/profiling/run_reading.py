@@ -12,7 +12,7 @@ from typing import Never
 
 import msgspec
 
-from reward_profiling.collecting.on_disk.failures import scan_failures
+from reward_profiling.collecting.on_disk.failures import Failures, scan_failures
 from reward_profiling.errors import ConfigError, DuplicateRolloutError
 from reward_profiling.files.json_lines import line_at
 from reward_profiling.files.run_files import (
@@ -33,12 +33,7 @@ from reward_profiling.profiling.records.record_scan import ScanOptions
 from reward_profiling.profiling.records.rollout_metrics import Copies, Stamps
 from reward_profiling.profiling.records.stored_records import FoundRecords, find_records
 from reward_profiling.profiling.rollout_table import RolloutTable
-from reward_profiling.profiling.tabulation import (
-    Failures,
-    fill_metrics,
-    fill_replies,
-    tabulate,
-)
+from reward_profiling.profiling.tabulation import fill_metrics, fill_replies, tabulate
 
 SHOWN_LINES = 10
 """Lines that a message names."""

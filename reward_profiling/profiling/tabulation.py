@@ -4,9 +4,10 @@ from array import array
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any
 
 from reward_profiling import wire
+from reward_profiling.collecting.on_disk.failures import Failures
 from reward_profiling.numerics.number_column import ABSENT, IS_NUMBER, gathered
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
 from reward_profiling.planning.row_members import RolloutKey
@@ -21,23 +22,6 @@ from reward_profiling.profiling.rollout_table import (
 )
 
 _NO_AGENT = "(no agent)"
-
-
-class Failures(NamedTuple):
-    """The recorded failures of one rollout."""
-
-    number: int
-    last_class: str
-    is_terminal: bool = False
-    """Whether one of them says that trying again is of no use."""
-
-    def joined(self, later: "Failures") -> "Failures":
-        """Add failures that were recorded later."""
-        return Failures(
-            self.number + later.number,
-            later.last_class,
-            self.is_terminal or later.is_terminal,
-        )
 
 
 def tabulate(

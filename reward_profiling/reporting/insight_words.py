@@ -9,7 +9,7 @@ from reward_profiling.insights.schema import (
     RewardEstimate,
     Signal,
 )
-from reward_profiling.numerics.figures import figure
+from reward_profiling.numerics.figures import figure, percent
 
 _TRIES = (2, 4, 8, 16, 32, 64)
 
@@ -51,14 +51,6 @@ def mean_in_words(reward: RewardEstimate) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + "s" * (number != 1)
-
-
-def percent(share: float) -> str:
-    """Return a share in percent, never rounded to none or to all."""
-    said = f"{100 * share:.0f} %"
-    if said == "0 %" and share > 0:
-        return "under 1 %"
-    return "over 99 %" if said == "100 %" and share < 1 else said
 
 
 def _passing(passing: Passing, threshold: float) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from reward_profiling.collecting.ledger import DEFAULT_MAX_ATTEMPTS
+from reward_profiling.collecting.on_disk.failures import Failures
 from reward_profiling.numerics.uncertainty import mean_of
 from reward_profiling.profiling.passes import pass_rate
 from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
-from reward_profiling.profiling.tabulation import Failures
 
 _TENTHS = 10
 _NO_RECORD = (RolloutStatus.FAILED, RolloutStatus.MISSING)

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
-from reward_profiling.planning.row_members import PlannedRow, light_record
+from reward_profiling.planning.on_disk.plan_scan import PlannedRow
 from reward_profiling.profiling.key_order import put_in_key_order
 from reward_profiling.profiling.metric_columns import Columns, columns_of
+from reward_profiling.profiling.records.light_records import light_record
 from reward_profiling.profiling.records.record_columns import RecordColumns
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reward_profiling.errors import RecordError
-from reward_profiling.planning.row_members import PlannedRow
+from reward_profiling.planning.on_disk.plan_scan import PlannedRow
 from reward_profiling.profiling.gym_profile import (
     Profile,
     TaskProfile,

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reward_profiling.collecting.on_disk.failures import Failures
 from reward_profiling.profiling.rollout_table import RolloutStatus
-from reward_profiling.profiling.tabulation import Failures
 from reward_profiling.reporting.overview import extremes, glances, num_given_up, tenths
 from tests.insights.tables import Rollout, table_of
 

@@ -15,6 +15,7 @@ from reward_profiling.collecting.aggregation.aggregate_metrics import (
     aggregate as aggregate_output,
 )
 from reward_profiling.collecting.aggregation.aggregate_summary import AggregateSummary
+from reward_profiling.collecting.collection_lock import collection_lock
 from reward_profiling.collecting.options import AggregateOptions, CollectOptions
 from reward_profiling.collecting.shard_collection import (
     collect_shard,
@@ -24,7 +25,6 @@ from reward_profiling.collecting.shard_collection import (
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.shard_merge import merge_shards
 from reward_profiling.errors import ConfigError
-from reward_profiling.files.output_lock import collection_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.reporting.summary_words import slowest_rollouts, zeros

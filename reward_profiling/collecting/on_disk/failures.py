@@ -1,6 +1,7 @@
 """The recorded failures of an output, counted by rollout."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -9,7 +10,6 @@ from reward_profiling.errors import RecordError
 from reward_profiling.files.json_lines import located, parse_object
 from reward_profiling.files.line_blocks import Block, lines_of, read_blocks
 from reward_profiling.planning.row_members import RolloutKey, rollout_key
-from reward_profiling.profiling.tabulation import Failures
 
 _NAMES = {
     "task_index": wire.TASK_INDEX,
@@ -27,6 +27,23 @@ class _Line(msgspec.Struct, rename=_NAMES.get):
 
 
 _DECODE = msgspec.json.Decoder(_Line).decode
+
+
+class Failures(NamedTuple):
+    """The recorded failures of one rollout."""
+
+    number: int
+    last_class: str
+    is_terminal: bool = False
+    """Whether one of them says that trying again is of no use."""
+
+    def joined(self, later: "Failures") -> "Failures":
+        """Add failures that were recorded later."""
+        return Failures(
+            self.number + later.number,
+            later.last_class,
+            self.is_terminal or later.is_terminal,
+        )
 
 
 def scan_failures(path: Path) -> dict[RolloutKey, Failures]:

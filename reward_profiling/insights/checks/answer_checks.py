@@ -7,9 +7,9 @@ from reward_profiling.insights.checks.agent_part import AgentRun
 from reward_profiling.insights.learning_signal import TELLING
 from reward_profiling.insights.schema import Subset
 from reward_profiling.insights.units import scored_rows
+from reward_profiling.numerics.figures import percent
 from reward_profiling.profiling.finding import Finding
 from reward_profiling.profiling.rollout_table import NO
-from reward_profiling.reporting.insight_words import percent
 
 _MOSTLY = 0.8
 _SHARE = 0.1

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from reward_profiling.insights.checks.agent_part import AgentRun
+from reward_profiling.numerics.figures import percent
 from reward_profiling.profiling.finding import Finding
 from reward_profiling.profiling.passes import is_pass
 from reward_profiling.profiling.rollout_table import (
@@ -16,7 +17,6 @@ from reward_profiling.profiling.rollout_table import (
     RolloutStatus,
     RolloutTable,
 )
-from reward_profiling.reporting.insight_words import percent
 
 _LOW_COVERAGE = 0.95
 _HALF = 0.5

@@ -6,8 +6,8 @@ Each looks at one agent and gives a finding or None; with too little to go by, N
 from reward_profiling.insights.checks.agent_part import AgentRun
 from reward_profiling.insights.learning_signal import TELLING
 from reward_profiling.insights.schema import Signal
+from reward_profiling.numerics.figures import percent
 from reward_profiling.profiling.finding import Finding
-from reward_profiling.reporting.insight_words import percent
 
 _HALF = 0.5
 _FEW_TASKS = 5

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from reward_profiling.numerics.index_column import Index, joined_index
 from reward_profiling.numerics.number_column import packed
-from reward_profiling.profiling.records.record_columns import Index, joined_index
 
 Runner = tuple[str | None, str | None]
 """The agent's name, and the run key: server stamp, else that name (§4.3)."""

@@ -1,10 +1,10 @@
 """The plan, read in one pass into columns; what agents are asked is passed over."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
 from operator import add
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,11 +18,11 @@ from reward_profiling.files.line_blocks import (
     lines_in,
     read_blocks,
 )
+from reward_profiling.numerics.index_column import Index
 from reward_profiling.numerics.number_column import INT64, UINT64_MAX
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns, Runner
 from reward_profiling.planning.on_disk.plan_repeats import TaskReader
-from reward_profiling.planning.row_members import planned_row
-from reward_profiling.profiling.records.record_columns import Index
+from reward_profiling.planning.row_members import RolloutKey, agent_name, rollout_key
 
 _NAMES = {
     "task_index": wire.TASK_INDEX,
@@ -148,3 +148,23 @@ def _runners(rows: Sequence[_Line]) -> list[Runner]:
 
 def _run_key(agent: str | None, server: str | None) -> str | None:
     return agent if server is None else server
+
+
+class PlannedRow(msgspec.Struct, frozen=True):
+    """One planned rollout: a line of the materialized inputs."""
+
+    key: RolloutKey
+    agent: str | None
+    """Name of the agent that runs it; None in rows that carry none."""
+    run_key: str | None
+    """Environment server stamp, else the agent's name (contract §4.3)."""
+    place: int
+    """Where the line starts in its file, in bytes; it leads back to the row."""
+
+
+def planned_row(row: Mapping[str, Any], place: int) -> PlannedRow:
+    """Take from a materialized row what profiling needs."""
+    agent = agent_name(row)
+    server = row.get(wire.ENVIRONMENT_SERVER)
+    run_key = server if isinstance(server, str) else agent
+    return PlannedRow(rollout_key(row), agent, run_key, place)

@@ -8,12 +8,12 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from operator import methodcaller
-from struct import error as StructError  # noqa: N812 - it is a class
 from typing import Any, NamedTuple
 
 import msgspec
 
 from reward_profiling import wire
+from reward_profiling.numerics.index_column import Index, joined_index
 from reward_profiling.numerics.number_column import (
     OTHER,
     NumberColumn,
@@ -93,21 +93,6 @@ def _until(names: Iterable[str], stop: str | None) -> list[str]:
             break
         taken.append(name)
     return taken
-
-
-Index = int | str
-
-
-def joined_index(column: "array[int] | list[Index]", found: Sequence[Index]) -> Any:  # noqa: ANN401
-    """Append indices to a column, which is a list as soon as one of them is text."""
-    if isinstance(column, list):
-        column.extend(found)
-        return column
-    try:
-        column.frombytes(packed("q", found))
-    except StructError:  # one of them is text, or has more than 64 bits
-        return [*column, *found]
-    return column
 
 
 class RecordColumns(msgspec.Struct):

@@ -23,7 +23,8 @@ from reward_profiling.files.line_blocks import (
     lines_in,
     read_blocks,
 )
-from reward_profiling.planning.row_members import light_record
+from reward_profiling.files.source_marks import ScanEnd
+from reward_profiling.profiling.records.light_records import light_record
 from reward_profiling.profiling.records.record_columns import (
     Batch,
     RecordColumns,
@@ -47,17 +48,6 @@ class PassedObject(TypedDict, total=False):
 
 _Member = int | float | bool | str | PassedObject | PassedList | None
 _DECODER = msgspec.json.Decoder(dict[str, _Member])
-
-
-class ScanEnd(NamedTuple):
-    """How far a file was read."""
-
-    place: int
-    """Where the first byte that was not read stands."""
-    line: int
-    """How many lines were read, blank ones included."""
-    is_torn: bool
-    """Whether a last line without a newline was left out."""
 
 
 START = ScanEnd(0, 0, is_torn=False)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from reward_profiling.files.source_marks import (
     Glimpse,
+    ScanEnd,
     SourceMark,
     changed_since,
     glimpse,
@@ -20,7 +21,6 @@ from reward_profiling.files.source_marks import (
 from reward_profiling.profiling.records.record_columns import RecordColumns
 from reward_profiling.profiling.records.record_scan import (
     Scan,
-    ScanEnd,
     ScanOptions,
     read_records,
 )

@@ -13,13 +13,12 @@ import pytest
 from reward_profiling.errors import RecordError
 from reward_profiling.files.parquet import Numbers, write_parquet
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.files.source_marks import changed_since, glimpse, mark_of
+from reward_profiling.files.source_marks import ScanEnd, changed_since, glimpse, mark_of
 from reward_profiling.profiling.profile_run import (
     profile_run,
     write_columns,
     write_profile,
 )
-from reward_profiling.profiling.records.record_scan import ScanEnd
 from reward_profiling.profiling.records.rollout_metrics import read_rollout_metrics
 from reward_profiling.profiling.rollout_table import RolloutTable
 from reward_profiling.profiling.run_reading import ProfileRequest, read_run, sources_of
