@@ -20,6 +20,7 @@ from tests.dag.living import Deployed, PrefectServer
 ROOT = Path(__file__).parents[1]
 # Not every environment has a pip of its own; that of the interpreter serves it, too.
 PIP = sys.executable if find_spec("pip") else str(Path(sys.base_prefix, "bin/python3"))
+FOREIGN = ("deployments", "flows", "tasks")
 WHERE = """
 import importlib.metadata, sys
 from prefect.flows import load_flow_from_entrypoint
@@ -66,8 +67,11 @@ def installed(
     (wheel,) = built.glob("gym_reward_profiling-*.whl")
     venv.create(folder, symlinks=True)
     python = folder / "bin/python"
-    _pip("--python", python, "install", "--no-deps", wheel)
     (packages,) = folder.glob("lib/python*/site-packages")
+    for name in FOREIGN:
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text("OWNER = 'the user'\n")
+    _pip("--python", python, "install", "--no-deps", wheel)
     # A line of a .pth names a folder whose own .pth files, such as that of an editable
     # installation, are not read: the checkout stays out.
     (packages / "third-parties.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -124,6 +128,13 @@ def test_what_runs_is_the_wheel_and_entrypoints_are_found_in_it(
     for place in where:
         assert Path(place).is_relative_to(installed.folder)
         assert not Path(place).is_relative_to(ROOT)
+
+
+def test_it_leaves_packages_of_the_users_own_alone(installed: Installed) -> None:
+    names = ", ".join(FOREIGN)
+    code = f"import {names}; print([one.OWNER for one in ({names})])"
+
+    assert installed.output_of("python", "-c", code) == f"{['the user'] * 3}\n"
 
 
 def test_the_command_profiles_and_reports_in_an_empty_folder(

@@ -101,7 +101,12 @@ class Deployed:
 
     @classmethod
     def on(
-        cls, api: str, folder: Path, env: dict[str, str], *options: str
+        cls,
+        api: str,
+        folder: Path,
+        env: dict[str, str],
+        *options: str,
+        cwd: Path = Path("/"),
     ) -> "Deployed":
         """Register everything on a server by the product's own command."""
         env = {
@@ -113,7 +118,7 @@ class Deployed:
         }
         done = subprocess.run(
             [COMMAND, "deploy", "--folder", folder, *options],
-            cwd="/", env=env, capture_output=True, text=True, check=False,
+            cwd=cwd, env=env, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         (folder / "registered.txt").write_text(done.stdout)
