@@ -20,7 +20,7 @@ from reward_profiling.choosing.comparison import (
     judgement_of,
 )
 from reward_profiling.choosing.pairing import RunTask, pair_tasks
-from reward_profiling.choosing.row_matching import Contents, contents_of, given_index
+from reward_profiling.choosing.row_matching import Contents, contents_of
 from reward_profiling.errors import ConfigError
 from reward_profiling.files.json_lines import (
     located,
@@ -32,8 +32,9 @@ from reward_profiling.files.json_lines import (
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.units import Unit, units_of
 from reward_profiling.numerics.uncertainty import variance
-from reward_profiling.planning.on_disk.extracts import read_labels
+from reward_profiling.planning.on_disk.plan_file import read_labels
 from reward_profiling.planning.on_disk.run_manifest import known_model
+from reward_profiling.planning.row_members import TaskIndex, given_index
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.table_of_output import read_rollout_table
 
@@ -53,7 +54,7 @@ class _Run:
     sides: list[Side | None] = field(default_factory=list)
     """Numbers of each unit; None where nothing is scored."""
     indices: list[int | str] = field(default_factory=list)
-    labels: dict[object, str] = field(default_factory=dict)
+    labels: dict[TaskIndex, str] = field(default_factory=dict)
 
 
 class _Plan(NamedTuple):
@@ -141,7 +142,7 @@ def _plans(*paths: Path) -> tuple[list[_Plan], list[str]]:
 
 def _read_run(files: RunFiles, plan: _Plan, options: CompareOptions) -> _Run:
     table = read_rollout_table(files)
-    run = _Run(files, labels=dict(read_labels(files.materialized_inputs)))
+    run = _Run(files, labels=read_labels(files.materialized_inputs))
     reading = ProfileOptions(pass_threshold=options.pass_threshold)
     for place, unit in enumerate(units_of(table, reading)):
         index = table.tasks[unit.task]

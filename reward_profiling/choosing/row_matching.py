@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any
 
 from reward_profiling import wire
-from reward_profiling.errors import DatasetError, RecordError
+from reward_profiling.errors import DatasetError
+from reward_profiling.planning.row_members import TaskIndex
 
-TaskIndex = int | str
 Encode = Callable[[Any], bytes]
 """From a value to bytes that do not depend on the order of its members."""
 
@@ -156,17 +156,3 @@ class _Matching:
 
 def _listed(indices: Iterable[TaskIndex]) -> str:
     return ", ".join(map(str, islice(indices, _SHOWN)))
-
-
-def given_index(row: Mapping[str, Any]) -> TaskIndex | None:
-    """Return the task index that a row brings itself.
-
-    Raises:
-        RecordError: it is neither a whole number nor text.
-    """
-    if wire.TASK_INDEX not in row:
-        return None
-    given = row[wire.TASK_INDEX]
-    if isinstance(given, bool) or not isinstance(given, int | str):
-        raise RecordError(f"{wire.TASK_INDEX} is {given!r}, not a whole number")
-    return given

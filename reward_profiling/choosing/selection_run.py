@@ -19,9 +19,7 @@ from reward_profiling.choosing.dataset_folder import Columns, card
 from reward_profiling.choosing.row_matching import (
     PlannedContents,
     SourceRow,
-    TaskIndex,
     contents_of,
-    given_index,
     match_rows,
 )
 from reward_profiling.choosing.selection import (
@@ -51,6 +49,7 @@ from reward_profiling.files.line_edits import with_member, without_members
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.table_reading import as_read
 from reward_profiling.insights.units import units_of
+from reward_profiling.planning.row_members import TaskIndex, given_index
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.table_of_output import read_rollout_table
 

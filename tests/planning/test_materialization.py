@@ -10,7 +10,8 @@ import pytest
 
 from reward_profiling.errors import ConfigError, DatasetError, PlanChangedError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.plan_summary import PlanSummary
 

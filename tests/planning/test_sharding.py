@@ -3,7 +3,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_profiling.planning.sharding import dealt
+from reward_profiling.planning.on_disk.planned_rollouts import dealt
 
 
 @given(st.integers(0, 500), st.integers(1, 64))

@@ -24,18 +24,12 @@ from reward_profiling.planning.on_disk.plan_columns import PlanColumns, Runner
 from reward_profiling.planning.on_disk.plan_repeats import TaskReader
 from reward_profiling.planning.row_members import RolloutKey, agent_name, rollout_key
 
-_NAMES = {
-    "task_index": wire.TASK_INDEX,
-    "rollout_index": wire.ROLLOUT_INDEX,
-    "environment_server": wire.ENVIRONMENT_SERVER,
-}
-
 
 class _Agent(msgspec.Struct):
     name: str
 
 
-class _Line(msgspec.Struct, rename=_NAMES.get):
+class _Line(msgspec.Struct, rename=wire.gym_name):
     task_index: int | str
     rollout_index: int | str
     agent_ref: _Agent | None = None

@@ -8,13 +8,11 @@ import pytest
 
 from reward_profiling.errors import ConfigError, PlanChangedError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.materialization import check_input, materialize
-from reward_profiling.planning.on_disk.run_manifest import (
-    known_model,
-    refuse_other_model,
-    remember_model,
-)
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import materialize
+from reward_profiling.planning.on_disk.run_manifest import known_model, remember_model
 from reward_profiling.planning.options import PlanOptions
+from reward_profiling.planning.plan_changes import refuse_other_model
 from reward_profiling.servers.routes import Servers
 
 ROW = b'{"responses_create_params":{"input":"a"},"agent_ref":{"name":"x"}}\n'
