@@ -3,8 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from reward_profiling.choosing.comparison import CompareOptions, finding_of
-from reward_profiling.choosing.comparison_run import compare_outputs, write_comparison
+from reward_profiling.choosing.comparing.comparison_file import write_comparison
+from reward_profiling.choosing.comparing.judgement import finding_of
+from reward_profiling.choosing.comparison import CompareOptions
+from reward_profiling.choosing.comparison_run import compare_outputs
 from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.files.run_files import RunFiles

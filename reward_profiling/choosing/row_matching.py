@@ -5,18 +5,17 @@ looked up by everything it holds first, then by what no plan changes. Rows that 
 same to that point are told apart by their order, as planning numbered them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
+import orjson
+
 from reward_profiling import wire
 from reward_profiling.errors import DatasetError
 from reward_profiling.planning.row_members import TaskIndex
-
-Encode = Callable[[Any], bytes]
-"""From a value to bytes that do not depend on the order of its members."""
 
 _CHANGED = frozenset({wire.AGENT_REF, wire.PARAMS, wire.SKILLS_REF})
 _SHOWN = 5
@@ -34,7 +33,6 @@ class Contents:
 
 def contents_of(
     row: Mapping[str, Any],
-    encode: Encode,
     *,
     has_input: bool = True,
     notes: Collection[str] = (),
@@ -51,10 +49,12 @@ def contents_of(
     params = row.get(wire.PARAMS)
     if has_input and isinstance(params, Mapping):
         fixed[wire.PARAMS] = params.get(wire.INPUT)
-    return Contents(_digest(encode(whole)), _digest(encode(fixed)))
+    return Contents(_digest(whole), _digest(fixed))
 
 
-def _digest(text: bytes) -> bytes:
+def _digest(row: Mapping[str, Any]) -> bytes:
+    """Return a digest that does not depend on the order of members."""
+    text = orjson.dumps(row, option=orjson.OPT_SORT_KEYS)
     return blake2b(text, digest_size=16).digest()
 
 

@@ -5,17 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_profiling.choosing.comparison import (
-    CompareOptions,
-    Pair,
-    Side,
+from reward_profiling.choosing.comparing.judgement import judgement_of
+from reward_profiling.choosing.comparing.paired_difference import (
     difference_of,
-    flips_of,
-    judgement_of,
-    mcnemar_p,
     tasks_needed,
 )
-from reward_profiling.choosing.pairing import RunTask, pair_tasks
+from reward_profiling.choosing.comparing.pairing import RunTask, pair_tasks
+from reward_profiling.choosing.comparing.task_pairs import (
+    Pair,
+    Side,
+    flips_of,
+    mcnemar_p,
+)
+from reward_profiling.choosing.comparison import CompareOptions
 from reward_profiling.choosing.row_matching import Contents
 from reward_profiling.numerics.uncertainty import standard_error, variance
 
@@ -174,7 +176,7 @@ def test_the_worst_agent_decides_where_that_is_asked() -> None:
 
 
 def task(place: int, whole: str, core: str, agent: str = "a") -> RunTask:
-    return RunTask(place, agent, Contents(whole.encode(), core.encode()))
+    return RunTask(agent, Contents(whole.encode(), core.encode()), place)
 
 
 def test_tasks_are_paired_by_what_they_say_and_not_where_they_stand() -> None:

@@ -8,20 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reward_profiling.choosing.dataset_folder import Columns, card
 from reward_profiling.choosing.row_matching import (
     PlannedContents,
     SourceRow,
     contents_of,
     match_rows,
 )
-from reward_profiling.choosing.selection import (
-    Counts,
-    SelectOptions,
-    compare_rates,
-    judge,
-    ordered,
-)
+from reward_profiling.choosing.selecting.dataset_folder import ColumnTypes, card
+from reward_profiling.choosing.selecting.task_verdicts import Counts, decide, ordered
+from reward_profiling.choosing.selecting.totals import compare_rates
+from reward_profiling.choosing.selection import SelectOptions
 from reward_profiling.errors import ConfigError, DatasetError
 from reward_profiling.files.line_edits import members, with_member, without_members
 
@@ -38,7 +34,7 @@ def options(**given: object) -> SelectOptions:
 
 
 def kept(n: int, chosen: SelectOptions) -> list[int]:
-    found = [judge(Counts(n, c, 0 < c < n), chosen).verdict for c in range(n + 1)]
+    found = [decide(Counts(n, c, 0 < c < n), chosen).verdict for c in range(n + 1)]
     return [c for c, verdict in enumerate(found) if verdict == "kept"]
 
 
@@ -77,7 +73,7 @@ def test_three_of_ten_are_not_above_three_tenths() -> None:
 def test_what_too_few_rollouts_say_nothing_of_is_undetermined(
     counts: Counts | None, reason: str
 ) -> None:
-    found = judge(counts, options(open_ends=True, min_rollouts=4))
+    found = decide(counts, options(open_ends=True, min_rollouts=4))
 
     assert (found.verdict, found.reason) == ("undetermined", reason)
 
@@ -189,7 +185,7 @@ def row(text: str, **more: object) -> dict[str, object]:
 
 def source(*rows: Mapping[str, object]) -> list[SourceRow]:
     return [
-        SourceRow(line, contents_of(one, encode), one.get("_ng_task_index"))  # type: ignore[arg-type]
+        SourceRow(line, contents_of(one), one.get("_ng_task_index"))  # type: ignore[arg-type]
         for line, one in enumerate(rows, start=1)
     ]
 
@@ -197,7 +193,7 @@ def source(*rows: Mapping[str, object]) -> list[SourceRow]:
 def plan(*rows: Mapping[str, object]) -> PlannedContents:
     planned = PlannedContents()
     for index, one in enumerate(rows):
-        planned.add(index, contents_of({**one, "_ng_task_index": index}, encode))
+        planned.add(index, contents_of({**one, "_ng_task_index": index}))
     return planned
 
 
@@ -243,7 +239,7 @@ def test_columns_of_one_type_stay_and_others_become_text() -> None:
         {"a": 1.5, "b": ["x"], "c": {"n": None}, "d": [], "f": {"m": 1}},
         {"a": None, "b": "y", "c": {"n": 2}, "d": ["x"], "f": {"o": 1}},
     ]
-    columns = Columns()
+    columns = ColumnTypes()
     for one in rows:
         columns.see(one)
 
