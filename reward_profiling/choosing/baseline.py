@@ -23,7 +23,10 @@ def add_comparison(
     """Write `<stem>_comparison.json`; return the summary with the verdict in it.
 
     A baseline that is not there, or cannot be compared, is a finding: hours of rollouts
-    are not lost over it.
+    are not lost over it. `pass_threshold` is a reward.
+
+    Raises:
+        OutputWriteError: the disk does not take the file; what was there stays.
     """
     baseline = Path(options.baseline or "")
     settings = CompareOptions(

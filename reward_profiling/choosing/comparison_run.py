@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from reward_profiling import wire
 from reward_profiling.choosing.comparing.judgement import judgement_of
 from reward_profiling.choosing.comparing.paired_difference import difference_of
-from reward_profiling.choosing.comparing.pairing import Places, RunTask, pair_tasks
+from reward_profiling.choosing.comparing.pairing import Positions, RunTask, pair_tasks
 from reward_profiling.choosing.comparing.run_tasks import read_both_plans, read_run
 from reward_profiling.choosing.comparing.task_pairs import Pair, flips_of
 from reward_profiling.choosing.comparison import (
@@ -64,7 +64,7 @@ def compare_outputs(
 
 
 def _scored(
-    before: Sequence[RunTask], after: Sequence[RunTask], places: Places
+    before: Sequence[RunTask], after: Sequence[RunTask], places: Positions
 ) -> Iterator[Pair]:
     for one, other in places:
         first, second = before[one], after[other]
@@ -81,7 +81,7 @@ def _by_agent(pairs: Sequence[Pair], options: CompareOptions) -> Iterator[Differ
 
 
 def _alone(
-    run: Sequence[RunTask], other: Sequence[RunTask], places: Places
+    run: Sequence[RunTask], other: Sequence[RunTask], places: Positions
 ) -> Iterator[Unpaired]:
     """Yield the tasks of a run that are not compared; `places` has its own first."""
     partner = dict(places)

@@ -45,7 +45,8 @@ def grow_plan(
 
     Raises:
         ConfigError: a file cannot be read.
-        RecordError: a line cannot be read; names file and line.
+        RecordError: a line or the manifest cannot be read; names the file.
+        OutputWriteError: the disk does not take a file; what was there stays.
     """
     more, summary = next_round(_states(files, reading), options)
     if more:
@@ -58,7 +59,12 @@ def grow_plan(
 def wants_more(
     files: RunFiles, options: AdaptiveOptions, reading: ProfileOptions
 ) -> bool:
-    """Say whether an adaptive plan that owes nothing would grow; touches no file."""
+    """Say whether an adaptive plan that owes nothing would grow; touches no file.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        RecordError: a line cannot be read; names file and line.
+    """
     if not (options.adaptive and files.rollouts.exists()):
         return False
     return bool(next_round(_states(files, reading), options).more)

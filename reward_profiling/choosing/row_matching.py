@@ -37,7 +37,7 @@ def contents_of(
     has_input: bool = True,
     notes: Collection[str] = (),
 ) -> Contents:
-    """Return the digests of a task row or a planned row.
+    """Return the digests of a task row or a planned row, 16 bytes each.
 
     `has_input` says that the source rows bring their input; else a template made it,
     and it is no part of what the row says. `notes` are columns that were written about
@@ -88,6 +88,8 @@ def match_rows(
     rows: Sequence[SourceRow], plan: PlannedContents, name: str
 ) -> list[TaskIndex | None]:
     """Return the task of each distinct row, in order; None for one not planned.
+
+    `name` is what faults call the source.
 
     Raises:
         DatasetError: rows that bring an index say something else than its task, or

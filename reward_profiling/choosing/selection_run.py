@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from reward_profiling.choosing.selecting.dataset_folder import write_dataset
-from reward_profiling.choosing.selecting.source_rows import planned_tasks, read_source
+from reward_profiling.choosing.selecting.source_rows import read_source, tasks_of_rows
 from reward_profiling.choosing.selecting.targets import (
     Targets,
     refuse_targets,
@@ -57,7 +57,7 @@ def select_rows(
     plan = inputs or files.materialized_inputs
     refuse_targets(targets, [source, files.rollouts, plan])
     rows = read_source(source, options)
-    tasks = planned_tasks(rows, plan, options.notes)
+    tasks = tasks_of_rows(rows, plan, options.notes)
     counts = read_counts(files, plan, options)
     decisions = [_decided(tasks[which], counts, options) for which in rows.distinct]
     dealt = _dealt(decisions, options.order)

@@ -26,7 +26,7 @@ class EarlierPlan:
     """Whether tasks were given more repeats than the options say."""
 
     def has(self, key: RolloutKey, text: bytes) -> bool:
-        """Say whether the line of a key is this one."""
+        """Say whether the line of a key is this one, without its newline."""
         return self.fingerprints.get(key) == _fingerprint(text)
 
 
@@ -71,7 +71,7 @@ def _refuse_orphans(files: RunFiles) -> None:
 
 
 def is_collected(files: RunFiles) -> bool:
-    """Say whether something was already paid for under this output."""
+    """Say whether something was already paid for: a record, or a failed attempt."""
     paths = [files.rollouts, files.failures, *(s.rollouts for s in files.shards())]
     return any(path.exists() and path.stat().st_size for path in paths)
 

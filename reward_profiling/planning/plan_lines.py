@@ -50,7 +50,12 @@ class PlanLines:
         self._earlier = earlier
 
     def __iter__(self) -> Iterator[tuple[RolloutKey, bytes]]:
-        """Yield each planned rollout's key and its line, without the newline."""
+        """Yield each planned rollout's key and its line, without the newline.
+
+        Raises:
+            ConfigError: the input cannot be read again.
+            RecordError: a row is no longer what was checked.
+        """
         options = self._checked.options
         rollouts = self._plan.rollouts(interleave=options.interleave_repeats)
         place, row = -1, {}
@@ -82,8 +87,11 @@ def late_agents(
     """Return the agent of each row that names none, as the servers know it, by place.
 
     `resolve` is asked for the agents of task sources, `attribute` for those of
-    environment servers; None asks nobody. A server that stands for no one agent leaves
-    its rows without.
+    environment servers; None asks nobody, and what they raise goes through. A server
+    that stands for no one agent leaves its rows without. Places are in bytes.
+
+    Raises:
+        ConfigError: the input cannot be read again.
     """
     lacking = [task for task in checked.plan.tasks if task.lacks_agent]
     servers = {task.place: task.server for task in lacking if task.server is not None}

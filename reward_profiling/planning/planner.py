@@ -16,7 +16,7 @@ from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.planned_tasks import Plan, PlannedTask
 from reward_profiling.planning.routing import (
     DEFAULT,
-    Route,
+    Routing,
     chosen_server,
     mapped_agent,
     routing_names,
@@ -27,12 +27,12 @@ from reward_profiling.planning.task_rows import NO_ADDITIONS, Additions, check_r
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A task row's route, and where it stands."""
+    """A task row's routing, and where it stands."""
 
     where: str
     """File and line."""
     place: int
-    route: Route
+    routing: Routing
 
 
 class Planner:
@@ -74,12 +74,12 @@ class Planner:
         self._plan.num_rows += 1
         try:
             task_index = self._task_index(row, text, line)
-            route = self._route(row)
+            routing = self._routing(row)
         except RecordError as error:
             self.reject(name, line, str(error))
             return
-        placed = _Placed(f"{name}:{line}", place, route)
-        agents = [None] if route.server is not None else self._agents(placed)
+        placed = _Placed(f"{name}:{line}", place, routing)
+        agents = [None] if routing.server is not None else self._agents(placed)
         for agent in agents:
             self._plan_rollouts(placed, agent, task_index)
 
@@ -118,22 +118,22 @@ class Planner:
         self._line_of_assigned[index] = line
         return index
 
-    def _route(self, row: Mapping[str, Any]) -> Route:
+    def _routing(self, row: Mapping[str, Any]) -> Routing:
         server = chosen_server(row, self._options)
         check_row(row, self._options, self._additions)
         agent, source = routing_names(row)
-        return Route(agent, source, server, taskset_of(row))
+        return Routing(agent, source, server, taskset_of(row))
 
     def _agents(self, placed: _Placed) -> list[str | None]:
         """Return the agents that run the row (§2.2 step 3b and 3c)."""
-        route = placed.route
-        mapped = mapped_agent(route.agent, route.task_source, self._options)
-        if route.agent and mapped and mapped != route.agent:
-            self._overrides[route.agent, mapped] += 1
-        if route.key is not None and route.key in self._options.fan_out:
-            return list(self._options.fan_out[route.key])
-        agent = route.agent if mapped is None else mapped
-        if not agent and not (agent is None and route.task_source):
+        routing = placed.routing
+        mapped = mapped_agent(routing.agent, routing.task_source, self._options)
+        if routing.agent and mapped and mapped != routing.agent:
+            self._overrides[routing.agent, mapped] += 1
+        if routing.key is not None and routing.key in self._options.fan_out:
+            return list(self._options.fan_out[routing.key])
+        agent = routing.agent if mapped is None else mapped
+        if not agent and not (agent is None and routing.task_source):
             self._without_agent.append(placed.where)
             return []
         return [agent]
@@ -141,10 +141,10 @@ class Planner:
     def _plan_rollouts(
         self, placed: _Placed, agent: str | None, task_index: TaskIndex
     ) -> None:
-        route = placed.route
-        repeats = self._repeats(agent, route.key)
+        routing = placed.routing
+        repeats = self._repeats(agent, routing.key)
         if repeats is None:
-            name = agent or route.key
+            name = agent or routing.key
             self._faults.append(
                 f'{placed.where}: num_repeats names neither {name!r} nor "_default"'
             )
@@ -155,10 +155,10 @@ class Planner:
             PlannedTask(
                 placed.place,
                 task_index,
-                agent if route.server is None else route.agent,
+                agent if routing.server is None else routing.agent,
                 range(first, first + repeats),
-                route.server,
-                is_materialized=route.taskset is not None,
+                routing.server,
+                is_materialized=routing.taskset is not None,
             )
         )
 

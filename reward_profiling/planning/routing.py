@@ -17,7 +17,7 @@ DEFAULT = "_default"
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class Routing:
     """What a task row names, and the environment server that it is sent to."""
 
     agent: str | None
@@ -36,7 +36,7 @@ class Route:
 
 
 def routing_names(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the agent and the task source that the row names; "" names none.
+    """Return (agent, task source) as the row names them; "" names none.
 
     Raises:
         RecordError: one of them is not text.

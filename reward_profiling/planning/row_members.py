@@ -12,11 +12,11 @@ from reward_profiling.errors import RecordError
 
 TaskIndex = int | str
 RolloutKey = tuple[Any, Any]
-"""(task index, rollout index), as they stand in the file: ints, or text."""
+"""(task index, rollout index), as they stand in the file: each an int, or text."""
 
 
 def rollout_key(row: Mapping[str, Any]) -> RolloutKey:
-    """Return the row's key.
+    """Return the key of a planned row or a record.
 
     Raises:
         RecordError: an index is missing, or is neither a whole number nor text.

@@ -89,6 +89,8 @@ def _own_params(row: Mapping[str, Any], additions: Additions) -> dict[str, Any]:
 def seeded_metadata(params: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return `params.metadata` with `seed` set inside its `extra_body` text.
 
+    `extra_body` is JSON as text, which Gym hands on to the model's server.
+
     Raises:
         RecordError: `metadata` is no object, or `extra_body` no JSON object as text.
     """

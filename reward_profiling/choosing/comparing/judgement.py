@@ -31,7 +31,10 @@ def judge(interval: Interval | None, margin: float) -> Judgement:
 def judgement_of(
     overall: Difference, agents: Sequence[Difference], options: CompareOptions
 ) -> Judgement | None:
-    """Return the verdict over all tasks, or the worst agent's where that is asked."""
+    """Return the verdict over all tasks, or the worst of it and the agents'.
+
+    The options say which; None where nothing was judged, for lack of a bound.
+    """
     judged = [overall, *agents] if options.every_agent else [overall]
     verdicts = {one.judgement for one in judged}
     return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)

@@ -29,7 +29,10 @@ Z_80 = 0.8416212335729143
 def difference_of(
     agent: str | None, pairs: Sequence[Pair], options: CompareOptions
 ) -> Difference:
-    """Return the difference over at least one paired task."""
+    """Return the difference over at least one paired task, in units of the measure.
+
+    `agent` is whose tasks they are; None for all.
+    """
     before = [pair.baseline.value for pair in pairs]
     after = [pair.candidate.value for pair in pairs]
     differences = [pair.difference for pair in pairs]
@@ -60,7 +63,7 @@ def difference_of(
 
 
 def tasks_needed(variance: float, difference: float) -> int:
-    """Return the tasks that find a difference at 5 % with 80 % power.
+    """Return the tasks, at least 2, that find a difference at 5 % with 80 % power.
 
     `variance` is that of a task's difference: omega² + sigma_A²/K_A + sigma_B²/K_B,
     with the variance between tasks and those within them over their repeats.

@@ -7,7 +7,7 @@ from reward_profiling.choosing.comparing.task_pairs import Side
 from reward_profiling.choosing.row_matching import Contents
 from reward_profiling.planning.row_members import TaskIndex
 
-Places = list[tuple[int, int]]
+Positions = list[tuple[int, int]]
 """Positions in the baseline and in the candidate, one of each a pair."""
 
 
@@ -27,7 +27,7 @@ class RunTask(NamedTuple):
 class Paired(NamedTuple):
     """Tasks of two runs that say the same."""
 
-    pairs: Places
+    pairs: Positions
     num_changed: int
     """Pairs that differ in settings, such as the temperature."""
 
@@ -51,8 +51,8 @@ def _matching(
     baseline: Sequence[RunTask],
     candidate: Sequence[RunTask],
     part: Part,
-    paired: Places,
-) -> Places:
+    paired: Positions,
+) -> Positions:
     left = _grouped(baseline, part, {before for before, _ in paired})
     right = _grouped(candidate, part, {after for _, after in paired})
     return [

@@ -60,7 +60,7 @@ def mcnemar_of(pairs: Sequence[Pair]) -> McNemar:
 
 
 def mcnemar_p(gained: int, lost: int) -> float | None:
-    """Return the exact two-sided p-value of a split; None where nothing flipped."""
+    """Return the exact two-sided p-value of a split, in 0..1; None for no flips."""
     n = gained + lost
     if not n:
         return None

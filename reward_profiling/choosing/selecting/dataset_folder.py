@@ -87,16 +87,11 @@ class ColumnTypes:
 
     @property
     def as_text(self) -> list[str]:
-        """Columns that are written as JSON text."""
+        """Columns that are written as JSON text, by name."""
         return sorted(n for n, shape in self._shapes.items() if _is_mixed(shape))
 
-    @property
-    def names(self) -> list[str]:
-        """All columns, in order of first appearance."""
-        return list(self._shapes)
-
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the row with every column, in one order."""
+        """Return the row with every column, in order of first appearance."""
         texts = set(self.as_text)
         return {
             name: _text(row.get(name)) if name in texts else row.get(name)
@@ -114,7 +109,10 @@ def _text(value: object) -> str | None:
 
 
 def card(title: str, lines: Iterable[str], as_text: Iterable[str]) -> str:
-    """Return the folder's README.md: how it is loaded, and its figures."""
+    """Return the folder's README.md: `lines` about it, and how it is loaded.
+
+    `as_text` are the columns that are held as JSON text.
+    """
     texts = list(as_text)
     body = "\n".join(f"- {line}" for line in lines)
     told = ""
@@ -140,6 +138,8 @@ def dataset_files(folder: Path) -> tuple[Path, Path]:
 
 def write_dataset(folder: Path, kept: Path, summary: SelectionSummary) -> None:
     """Write the kept rows as a folder that `datasets.load_dataset` takes.
+
+    `kept` is the file of kept rows, already written.
 
     Raises:
         OutputWriteError: the disk does not take a file; what was there stays.

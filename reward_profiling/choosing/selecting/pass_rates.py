@@ -27,7 +27,10 @@ def rate_text(value: object) -> object:
 
 
 def earlier_rate(value: object) -> float | None:
-    """Return an earlier rate, a number in 0..1 or text such as "3/8"; else None."""
+    """Return an earlier rate in 0..1, given as a number or as text such as "3/8".
+
+    None for anything else.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -37,7 +40,7 @@ def earlier_rate(value: object) -> float | None:
 
 
 def mean_rate(rates: Iterable[Fraction]) -> float | None:
-    """Return the mean of exact rates; None for none."""
+    """Return the mean of exact rates, in 0..1; None for none."""
     listed = list(rates)
     return float(sum(listed, Fraction()) / len(listed)) if listed else None
 

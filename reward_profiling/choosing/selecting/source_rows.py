@@ -107,7 +107,7 @@ def read_source(path: Path, options: SelectOptions) -> SourceFile:
     return source
 
 
-def planned_tasks(
+def tasks_of_rows(
     source: SourceFile, plan: Path, notes: Collection[str]
 ) -> list[TaskIndex | None]:
     """Return the task of each distinct row, in order; None for one not planned.

@@ -32,7 +32,7 @@ def read_additions(options: PlanOptions) -> tuple[Additions, list[str]]:
 
 
 def option_files(options: PlanOptions) -> list[Path]:
-    """Return the files that a plan is made of besides its input, skills by path."""
+    """Return the files that the options name: the prompt, then skills by path."""
     files = [] if options.prompt_config is None else [Path(options.prompt_config)]
     if options.skills is not None:
         found = Path(options.skills).rglob("*")

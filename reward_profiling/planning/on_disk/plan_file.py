@@ -89,6 +89,15 @@ class PlanRow(NamedTuple):
         stamp = self.members.get(wire.ENVIRONMENT_SERVER)
         return stamp if isinstance(stamp, str) else None
 
+    @property
+    def run_key(self) -> str | None:
+        """Name that Gym counts its rollouts under: server, else agent (§4.3).
+
+        Raises:
+            RecordError: `agent_ref` is unusable; names file and line.
+        """
+        return self.agent if self.server is None else self.server
+
 
 def read_plan(path: Path) -> Iterator[PlanRow]:
     """Yield the rows of a plan in the order of its lines.
@@ -98,19 +107,26 @@ def read_plan(path: Path) -> Iterator[PlanRow]:
         RecordError: a line is no JSON object; names file and line.
     """
     for line in read_lines(path):
-        with located(path, line.number):
-            members = parse_object(line.text)
-        yield PlanRow(path, line.number, line.text, members)
+        yield parsed_row(path, line.number, line.text)
+
+
+def parsed_row(path: Path, number: int, text: bytes) -> PlanRow:
+    """Parse one line of a plan, given its number, counted from 1.
+
+    Raises:
+        RecordError: it is no JSON object; names file and line.
+    """
+    with located(path, number):
+        return PlanRow(path, number, text, parse_object(text))
 
 
 @contextmanager
 def plan_rows(path: Path) -> Iterator[RowAt]:
-    """Open a plan to read rows by their place, here and there.
-
-    A read raises RecordError, with file and line, where no JSON object stands.
+    """Open a plan to read rows by their place in bytes, here and there.
 
     Raises:
         ConfigError: the file cannot be read.
+        RecordError: from each read, where no JSON object stands; names file and line.
     """
     with open_to_read(path, buffering=SEEK_BYTES) as file:
         yield partial(read_row, file)

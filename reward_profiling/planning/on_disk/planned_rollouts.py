@@ -121,7 +121,10 @@ def reread_planned(path: Path, places: Iterator[int]) -> Iterator[PlannedRollout
 
 
 def with_attempt(planned: PlannedRollout, attempt: int) -> PlannedRollout:
-    """Return the rollout stamped with the number of its earlier failures (§3.7)."""
+    """Return the rollout stamped with the number of its earlier failures (§3.7).
+
+    0, the first attempt, leaves it as it is.
+    """
     if not attempt:
         return planned
     row = orjson.loads(planned.body)

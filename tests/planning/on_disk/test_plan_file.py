@@ -8,6 +8,7 @@ import pytest
 
 from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.planning.on_disk.plan_file import (
+    PlanRow,
     extend_plan,
     plan_rows,
     read_labels,
@@ -50,6 +51,26 @@ def test_what_is_unusable_is_told_when_it_is_asked_for(
 
     with pytest.raises(RecordError, match=r"plan\.jsonl:2: "):
         getattr(row, name)
+
+
+@pytest.mark.parametrize(
+    ("row", "agent", "run_key"),
+    [
+        ({"agent_ref": {"name": "a"}}, "a", "a"),
+        ({"agent_ref": {"name": "a"}, "_ng_environment_server": "e"}, "a", "e"),
+        ({"agent_ref": {"name": "a"}, "_ng_environment_server": None}, "a", "a"),
+        ({"_ng_environment_server": "e"}, None, "e"),
+        ({"agent_ref": None}, None, None),
+        ({"agent_ref": {}}, None, None),
+        ({}, None, None),
+    ],
+)
+def test_row_is_keyed_by_its_server_else_by_its_agent(
+    row: dict[str, Any], agent: str | None, run_key: str | None
+) -> None:
+    found = PlanRow(Path("plan.jsonl"), 1, b"", row)
+
+    assert (found.agent, found.run_key) == (agent, run_key)
 
 
 def test_a_row_is_read_at_its_place(plan: Path) -> None:
