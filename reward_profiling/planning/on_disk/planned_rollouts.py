@@ -225,4 +225,3 @@ def _explain(path: Path, line: Line, error: Exception) -> Never:
         rollout_key(row)
         agent_name(row)
         raise RecordError(f"cannot be read: {error}") from error
-    raise AssertionError  # the block above always raises
