@@ -16,12 +16,9 @@ from reward_profiling.choosing.adaptive_rounds import (
     TaskState,
     next_round,
 )
-from reward_profiling.choosing.comparison import (
-    CompareOptions,
-    Pair,
-    Side,
-    difference_of,
-)
+from reward_profiling.choosing.comparing.paired_difference import difference_of
+from reward_profiling.choosing.comparing.task_pairs import Pair, Side
+from reward_profiling.choosing.comparison import CompareOptions
 from reward_profiling.numerics.uncertainty import (
     Bounds,
     clopper_pearson,

@@ -19,7 +19,8 @@ from reward_profiling.collecting.shard_collection import (
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.insights_run import add_insights
-from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.profile_run import profile_output

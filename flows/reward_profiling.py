@@ -19,7 +19,7 @@ from reward_profiling.flows.run_name import run_name, scheduled_start
 from reward_profiling.flows.shards import check_spread
 from reward_profiling.flows.survival import outlasting_its_worker
 from reward_profiling.flows.tagging import untagged_steps
-from reward_profiling.planning.materialization import check_input
+from reward_profiling.planning.checked_input import check_input
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.servers.server_sessions import serving
 from reward_profiling.stop_scope import exit_code_of_signal, stop_on_signals

@@ -61,3 +61,23 @@ CONFIG_PATH = "/global_config_dict_yaml"
 READY_PATH = "/readyz"
 INSTANCES_PATH = "/server_instances"
 HEALTH_PATH = "/health"
+
+_BY_FIELD = {
+    "task_index": TASK_INDEX,
+    "rollout_index": ROLLOUT_INDEX,
+    "attempt_index": ATTEMPT_INDEX,
+    "rollout_id": ROLLOUT_ID,
+    "environment_server": ENVIRONMENT_SERVER,
+    "result_type": RESULT_TYPE,
+    "failure_class": FAILURE_CLASS,
+    "failure_terminal": FAILURE_TERMINAL,
+    "no_persist": NO_PERSIST,
+}
+
+
+def gym_name(field: str) -> str | None:
+    """Return Gym's spelling of a field; None for one that is spelled the same.
+
+    For `rename` of the structs that read single members of a line.
+    """
+    return _BY_FIELD.get(field)

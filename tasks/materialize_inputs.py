@@ -7,12 +7,11 @@ from prefect import task
 
 from reward_profiling.collecting.shard_collection import read_servers
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.materialization import check_input, materialize
-from reward_profiling.planning.on_disk.run_manifest import (
-    refuse_other_model,
-    remember_model,
-)
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import materialize
+from reward_profiling.planning.on_disk.run_manifest import remember_model
 from reward_profiling.planning.options import PlanOptions
+from reward_profiling.planning.plan_changes import refuse_other_model
 from reward_profiling.planning.plan_summary import PlanSummary
 from reward_profiling.reporting.summary_words import planned
 from reward_profiling.servers.ready_servers import ReadyServers

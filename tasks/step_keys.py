@@ -6,7 +6,7 @@ Ports and moments are left out; so is what only says how fast a step runs.
 from pathlib import Path
 
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.materialization import files_of
+from reward_profiling.planning.additions.option_files import option_files
 from reward_profiling.tasks.step_results import Given, by_content
 
 
@@ -17,7 +17,7 @@ def _plan_settings(given: Given) -> object:
 
 
 def _plan_files(given: Given) -> list[Path]:
-    return [given["input_path"], *files_of(given["options"])]
+    return [given["input_path"], *option_files(given["options"])]
 
 
 def _aggregate_settings(given: Given) -> object:

@@ -85,7 +85,7 @@ class Round(NamedTuple):
 
 
 def width(state: TaskState) -> float:
-    """Return the width of Wilson's interval of the pass rate; 1 for no rollout."""
+    """Return the width of Wilson's 95 % interval of the pass rate; 1 for no rollout."""
     if not state.n:
         return 1.0
     low, high = wilson(state.c, state.n)
@@ -103,10 +103,11 @@ def is_settled(state: TaskState, options: AdaptiveOptions) -> bool:
 
 
 def next_round(states: Sequence[TaskState], options: AdaptiveOptions) -> Round:
-    """Return who gets more repeats; the widest intervals first while budget lasts.
+    """Return who gets how many more repeats; the widest intervals first.
 
     A round adds half of what a task has, so that what is spent beyond need stays below
     half; no more than its width is expected to take; and no more than it may have.
+    Of `max_rollouts` the last tasks get what is left, or nothing.
     """
     open_states = [state for state in states if not is_settled(state, options)]
     # Where nothing was scored, more of the same is not likely to be.
@@ -161,7 +162,7 @@ def _summary(
     )
 
 
-def in_words(summary: AdaptiveSummary) -> str:
+def round_in_words(summary: AdaptiveSummary) -> str:
     """Say what a round does or why there is none, and what equal repeats would cost."""
     told = (
         f"{summary.num_settled} of {summary.num_tasks} tasks settled,"

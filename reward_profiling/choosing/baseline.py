@@ -3,8 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from reward_profiling.choosing.comparison import CompareOptions, finding_of
-from reward_profiling.choosing.comparison_run import compare_outputs, write_comparison
+from reward_profiling.choosing.comparing.comparison_file import write_comparison
+from reward_profiling.choosing.comparing.judgement import finding_of
+from reward_profiling.choosing.comparison import CompareOptions
+from reward_profiling.choosing.comparison_run import compare_outputs
 from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.files.run_files import RunFiles
@@ -21,7 +23,10 @@ def add_comparison(
     """Write `<stem>_comparison.json`; return the summary with the verdict in it.
 
     A baseline that is not there, or cannot be compared, is a finding: hours of rollouts
-    are not lost over it.
+    are not lost over it. `pass_threshold` is a reward.
+
+    Raises:
+        OutputWriteError: the disk does not take the file; what was there stays.
     """
     baseline = Path(options.baseline or "")
     settings = CompareOptions(

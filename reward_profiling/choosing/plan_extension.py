@@ -7,8 +7,8 @@ command keeps every line that it has.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import IO, Any
+from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
@@ -19,34 +19,20 @@ from reward_profiling.choosing.adaptive_rounds import (
     TaskState,
     next_round,
 )
-from reward_profiling.files.json_lines import (
-    located,
-    open_to_read,
-    parse_object,
-    read_lines,
-    replace_bytes,
-    replace_file,
-)
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.units import units_of
-from reward_profiling.planning.earlier_plan import ADAPTIVE
-from reward_profiling.planning.row_members import agent_name, rollout_key
+from reward_profiling.planning.on_disk.plan_file import (
+    PlanRow,
+    extend_plan,
+    read_plan,
+)
+from reward_profiling.planning.on_disk.run_manifest import mark_adaptive, read_manifest
+from reward_profiling.planning.row_members import TaskIndex
 from reward_profiling.planning.task_rows import seeded_metadata
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.table_of_output import read_rollout_table
 
 _NO_AGENT = "(no agent)"
-_INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-
-
-@dataclass(slots=True)
-class _Growing:
-    """What of the plan is needed to add to it."""
-
-    samples: dict[Hashable, bytes] = field(default_factory=dict)
-    """A line of each (task index, agent) that gets more."""
-    following: dict[Any, int] = field(default_factory=dict)
-    """The next free rollout index of each task."""
 
 
 def grow_plan(
@@ -59,11 +45,13 @@ def grow_plan(
 
     Raises:
         ConfigError: a file cannot be read.
-        RecordError: a line cannot be read; names file and line.
+        RecordError: a line or the manifest cannot be read; names the file.
+        OutputWriteError: the disk does not take a file; what was there stays.
     """
     more, summary = next_round(_states(files, reading), options)
     if more:
-        _mark_adaptive(files, summary.planned)
+        # First, so that a kill in between leaves a plan that the same command keeps.
+        mark_adaptive(files, summary.planned)
         _append(files, more)
     return summary
 
@@ -71,7 +59,12 @@ def grow_plan(
 def wants_more(
     files: RunFiles, options: AdaptiveOptions, reading: ProfileOptions
 ) -> bool:
-    """Say whether an adaptive plan that owes nothing would grow; touches no file."""
+    """Say whether an adaptive plan that owes nothing would grow; touches no file.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        RecordError: a line cannot be read; names file and line.
+    """
     if not (options.adaptive and files.rollouts.exists()):
         return False
     return bool(next_round(_states(files, reading), options).more)
@@ -90,74 +83,48 @@ def _states(files: RunFiles, reading: ProfileOptions) -> list[TaskState]:
     ]
 
 
-def _mark_adaptive(files: RunFiles, planned: int) -> None:
-    """Say in the manifest that the plan is adaptive.
-
-    That is done before it is, so that a kill in between leaves a plan that the same
-    command keeps.
-    """
-    if not files.run.exists():
-        return  # a directory of Gym's has none
-    made = _manifest(files)
-    made[ADAPTIVE] = True
-    made.setdefault("plan", {})["num_rollouts"] = planned
-    replace_bytes(files.run, orjson.dumps(made, option=_INDENT))
-
-
-def _manifest(files: RunFiles) -> dict[str, Any]:
-    with open_to_read(files.run) as file, located(files.run, 1):
-        return parse_object(file.read())
-
-
 def _append(files: RunFiles, more: Mapping[Hashable, int]) -> None:
-    plan = files.materialized_inputs
-    growing = _read(files, more)
-    is_seeded = files.run.exists() and bool(
-        _manifest(files).get("settings", {}).get("num_repeats_add_seed")
-    )
-
-    def write(file: IO[bytes]) -> None:
-        for line in read_lines(plan):
-            file.write(line.text + b"\n")
-        for text in _new_lines(growing, more, is_seeded=is_seeded):
-            file.write(text + b"\n")
-
-    replace_file(plan, write)
+    path = files.materialized_inputs
+    growing = _read(path, more)
+    is_seeded = bool(read_manifest(files).settings.get("num_repeats_add_seed"))
+    extend_plan(path, _new_lines(growing, more, is_seeded=is_seeded))
 
 
-def _read(files: RunFiles, more: Mapping[Hashable, int]) -> _Growing:
-    growing = _Growing()
-    plan = files.materialized_inputs
-    for line in read_lines(plan):
-        with located(plan, line.number):
-            row = parse_object(line.text)
-            task, rollout = rollout_key(row)
-            key = task, _runner(row)
-        known = growing.following.get(task, 0)
+class _Growing(NamedTuple):
+    """What of the plan is needed to add to it."""
+
+    samples: dict[Hashable, PlanRow]
+    """The first line of each (task index, agent) that gets more."""
+    following: dict[TaskIndex, int]
+    """The next free rollout index of each task."""
+
+
+def _read(path: Path, more: Mapping[Hashable, int]) -> _Growing:
+    samples: dict[Hashable, PlanRow] = {}
+    following: dict[TaskIndex, int] = {}
+    for row in read_plan(path):
+        task, rollout = row.key
+        known = following.get(task, 0)
         after = rollout + 1 if isinstance(rollout, int) else known + 1
-        growing.following[task] = max(known, after)
+        following[task] = max(known, after)
+        # Rollouts are counted under their agent, else under their server.
+        server = _NO_AGENT if row.server is None else row.server
+        key = task, row.agent or server
         if key in more:
-            growing.samples.setdefault(key, line.text)
-    return growing
-
-
-def _runner(row: Mapping[str, Any]) -> str:
-    """Return the name that the row's rollouts are counted under."""
-    stamp = row.get(wire.ENVIRONMENT_SERVER)
-    return agent_name(row) or (stamp if isinstance(stamp, str) else _NO_AGENT)
+            samples.setdefault(key, row)
+    return _Growing(samples, following)
 
 
 def _new_lines(
     growing: _Growing, more: Mapping[Hashable, int], *, is_seeded: bool
 ) -> Iterator[bytes]:
-    for key, text in growing.samples.items():
-        row = parse_object(text)
-        task = row[wire.TASK_INDEX]
-        for _ in range(more[key]):
-            index = growing.following[task]
-            growing.following[task] += 1
+    following = growing.following
+    for key, sample in growing.samples.items():
+        row, task = sample.members, sample.members[wire.TASK_INDEX]
+        for index in range(following[task], following[task] + more[key]):
             row[wire.ROLLOUT_INDEX] = index
             if is_seeded:
                 params = row[wire.PARAMS]
                 params["metadata"] = seeded_metadata(params, index)
             yield orjson.dumps(row)
+        following[task] += more[key]

@@ -5,18 +5,17 @@ looked up by everything it holds first, then by what no plan changes. Rows that 
 same to that point are told apart by their order, as planning numbered them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
-from reward_profiling import wire
-from reward_profiling.errors import DatasetError, RecordError
+import orjson
 
-TaskIndex = int | str
-Encode = Callable[[Any], bytes]
-"""From a value to bytes that do not depend on the order of its members."""
+from reward_profiling import wire
+from reward_profiling.errors import DatasetError
+from reward_profiling.planning.row_members import TaskIndex
 
 _CHANGED = frozenset({wire.AGENT_REF, wire.PARAMS, wire.SKILLS_REF})
 _SHOWN = 5
@@ -34,12 +33,11 @@ class Contents:
 
 def contents_of(
     row: Mapping[str, Any],
-    encode: Encode,
     *,
     has_input: bool = True,
     notes: Collection[str] = (),
 ) -> Contents:
-    """Return the digests of a task row or a planned row.
+    """Return the digests of a task row or a planned row, 16 bytes each.
 
     `has_input` says that the source rows bring their input; else a template made it,
     and it is no part of what the row says. `notes` are columns that were written about
@@ -51,10 +49,12 @@ def contents_of(
     params = row.get(wire.PARAMS)
     if has_input and isinstance(params, Mapping):
         fixed[wire.PARAMS] = params.get(wire.INPUT)
-    return Contents(_digest(encode(whole)), _digest(encode(fixed)))
+    return Contents(_digest(whole), _digest(fixed))
 
 
-def _digest(text: bytes) -> bytes:
+def _digest(row: Mapping[str, Any]) -> bytes:
+    """Return a digest that does not depend on the order of members."""
+    text = orjson.dumps(row, option=orjson.OPT_SORT_KEYS)
     return blake2b(text, digest_size=16).digest()
 
 
@@ -88,6 +88,8 @@ def match_rows(
     rows: Sequence[SourceRow], plan: PlannedContents, name: str
 ) -> list[TaskIndex | None]:
     """Return the task of each distinct row, in order; None for one not planned.
+
+    `name` is what faults call the source.
 
     Raises:
         DatasetError: rows that bring an index say something else than its task, or
@@ -156,17 +158,3 @@ class _Matching:
 
 def _listed(indices: Iterable[TaskIndex]) -> str:
     return ", ".join(map(str, islice(indices, _SHOWN)))
-
-
-def given_index(row: Mapping[str, Any]) -> TaskIndex | None:
-    """Return the task index that a row brings itself.
-
-    Raises:
-        RecordError: it is neither a whole number nor text.
-    """
-    if wire.TASK_INDEX not in row:
-        return None
-    given = row[wire.TASK_INDEX]
-    if isinstance(given, bool) or not isinstance(given, int | str):
-        raise RecordError(f"{wire.TASK_INDEX} is {given!r}, not a whole number")
-    return given

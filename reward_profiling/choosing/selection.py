@@ -1,20 +1,12 @@
-"""Selection: which task rows a trainer should see, by how often they were passed.
+"""Selection: which task rows a trainer should see, and what a selection came to."""
 
-Rates are fractions of whole numbers, never floats that were added up: 3 of 10 is not
-above 0.3 (`statistics.md` D4). Rollouts that are masked, failed or without a reward
-decide nothing.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from reward_profiling.choosing.selecting.pass_rates import Band, rate_text
 from reward_profiling.errors import ConfigError
-from reward_profiling.insights.lengths import pearson
-from reward_profiling.numerics.uncertainty import mean_of
 from reward_profiling.values import Frozen, Name
 from reward_profiling.wire import AGENT_REF, NG_PREFIX, PARAMS, TASK_ID, TASK_INPUT
 
@@ -23,25 +15,6 @@ _OF_A_TASK = frozenset({AGENT_REF, PARAMS, TASK_ID, TASK_INPUT})
 _OLD = "pass_rate"
 Verdict = Literal["kept", "rejected", "undetermined"]
 VERDICTS: tuple[Verdict, ...] = ("kept", "rejected", "undetermined")
-
-
-def rate_text(value: object) -> object:
-    """Return a rate as exact text: 0.2 as written, "20%" and "1/3" as fractions.
-
-    Raises:
-        ValueError: it is none, or not in 0..1.
-    """
-    text = str(value).strip()
-    try:
-        percent = text.removesuffix("%")
-        rate = Fraction(percent.strip()) / (1 if percent == text else 100)
-    except (ValueError, ZeroDivisionError) as error:
-        raise ValueError(f"{value!r} is no rate, such as 0.2, 20% or 1/5") from error
-    if not 0 <= rate <= 1:
-        raise ValueError(f"{value!r} is not between 0 and 1")
-    return str(rate)
-
-
 Rate = Annotated[str, BeforeValidator(rate_text)]
 
 
@@ -138,7 +111,7 @@ class SelectOptions(Frozen):
         return opens or any(bound is not None for bound in bounds)
 
     @property
-    def band(self) -> "Band":
+    def band(self) -> Band:
         """The pass rates that are kept."""
         return Band(
             Fraction(self.min_pass_rate or "0"),
@@ -146,83 +119,6 @@ class SelectOptions(Frozen):
             open_low=self.open_ends or self.open_min,
             open_high=self.open_ends or self.open_max,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A range of pass rates, in whole numbers; each end is in it unless open."""
-
-    low: Fraction
-    high: Fraction
-    open_low: bool
-    open_high: bool
-
-    def place(self, rate: Fraction) -> int:
-        """Return -1 for a rate below the band, 1 for one above, 0 inside."""
-        if rate < self.low or (self.open_low and rate == self.low):
-            return -1
-        return int(rate > self.high or (self.open_high and rate == self.high))
-
-    def __str__(self) -> str:
-        """Give the band in the notation of intervals."""
-        left, right = "(" if self.open_low else "[", ")" if self.open_high else "]"
-        return f"{left}{float(self.low):g}, {float(self.high):g}{right}"
-
-
-class Counts(NamedTuple):
-    """What decides about a task."""
-
-    n: int
-    """Scored rollouts."""
-    c: int
-    """Of those, the ones that pass."""
-    has_signal: bool
-    """Whether their rewards differ."""
-
-    @property
-    def rate(self) -> Fraction:
-        """Pass rate; n >= 1."""
-        return Fraction(self.c, self.n)
-
-
-class Judged(NamedTuple):
-    """A verdict and its reason."""
-
-    verdict: Verdict
-    reason: str
-
-
-def judge(counts: Counts | None, options: SelectOptions) -> Judged:
-    """Decide about one task; None for a row that was not planned."""
-    if counts is None:
-        return Judged("undetermined", "not in the plan")
-    if not counts.n:
-        return Judged("undetermined", "no scored rollout")
-    if counts.n < options.min_rollouts:
-        return Judged(
-            "undetermined", f"fewer than {options.min_rollouts} scored rollouts"
-        )
-    place = options.band.place(counts.rate)
-    if options.has_band and place:
-        return Judged(
-            "rejected", "passes too seldom" if place < 0 else "passes too often"
-        )
-    if options.drop_zero_signal and not counts.has_signal:
-        return Judged("rejected", "all rewards are the same")
-    return Judged("kept", "")
-
-
-_SORT: Mapping[Order, Callable[[Fraction], Fraction]] = {
-    "input": lambda _: Fraction(),
-    "hard-first": lambda rate: rate,
-    "easy-first": lambda rate: -rate,
-    "informative-first": lambda rate: abs(rate - Fraction(1, 2)),
-}
-
-
-def ordered(rates: Sequence[Fraction], order: Order) -> list[int]:
-    """Return positions in the order asked for; equal ones stay as they stand."""
-    return sorted(range(len(rates)), key=lambda place: _SORT[order](rates[place]))
 
 
 class OldRates(Frozen):
@@ -245,37 +141,6 @@ class OldRates(Frozen):
 
     num_moved: int
     """Rows that the band would have judged otherwise by the earlier rate."""
-
-
-def compare_rates(
-    field: str, pairs: Sequence[tuple[float, Fraction]], band: Band
-) -> OldRates | None:
-    """Compare (earlier rate, new rate) of rows; None for no rows."""
-    if not pairs:
-        return None
-    old, new = [pair[0] for pair in pairs], [float(pair[1]) for pair in pairs]
-    moved = sum(
-        bool(band.place(Fraction(str(before)))) != bool(band.place(after))
-        for before, after in pairs
-    )
-    return OldRates(
-        field=field,
-        num_rows=len(pairs),
-        old_mean=mean_of(old),
-        new_mean=mean_of(new),
-        correlation=pearson(old, new),
-        num_moved=moved,
-    )
-
-
-def earlier_rate(value: object) -> float | None:
-    """Return an earlier rate, a number in 0..1 or text such as "3/8"; else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(Fraction(str(rate_text(value))))
-    except ValueError:
-        return None
 
 
 class SelectionSummary(Frozen):
@@ -313,9 +178,3 @@ class SelectionSummary(Frozen):
 
     warnings: tuple[str, ...] = ()
     """What a person should know, one sentence each."""
-
-
-def mean_rate(rates: Iterable[Fraction]) -> float | None:
-    """Return the mean of exact rates; None for none."""
-    listed = list(rates)
-    return float(sum(listed, Fraction()) / len(listed)) if listed else None

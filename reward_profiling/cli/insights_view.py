@@ -11,7 +11,7 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.insights_file import read_insights_head
 from reward_profiling.profiling.finding import Finding
 from reward_profiling.profiling.run_summary import RunSummary
-from reward_profiling.reporting.insight_words import in_words
+from reward_profiling.reporting.insight_words import insights_in_words
 
 _STYLES = {"critical": "bold red", "warning": "yellow", "note": "cyan"}
 _LABEL = 15
@@ -26,7 +26,7 @@ def show_insights(summary: RunSummary, out: Console) -> None:
     """
     files = RunFiles(Path(summary.output))
     if str(files.insights) in summary.files:
-        for name, sentence in in_words(read_insights_head(files.insights)):
+        for name, sentence in insights_in_words(read_insights_head(files.insights)):
             _print(out, Text(f" {name}".ljust(_LABEL), style="bold"), sentence)
         out.print()
     _show_findings(summary.findings, out)

@@ -55,16 +55,6 @@ class Outcome:
     """What of the reply could not be kept as it was, one phrase each."""
 
 
-_HEAD_NAMES = {
-    "failure_class": wire.FAILURE_CLASS,
-    "no_persist": wire.NO_PERSIST,
-    "task_index": wire.TASK_INDEX,
-    "rollout_index": wire.ROLLOUT_INDEX,
-    "attempt_index": wire.ATTEMPT_INDEX,
-    "rollout_id": wire.ROLLOUT_ID,
-    "environment_server": wire.ENVIRONMENT_SERVER,
-    "result_type": wire.RESULT_TYPE,
-}
 _MOST_BRACKETS = 1000
 """A reply with fewer cannot be nested deeper than orjson reads."""
 _NOT_SPLICED = (
@@ -81,7 +71,7 @@ class _Response(msgspec.Struct):
     usage: dict[str, Any] | None = None
 
 
-class _Head(msgspec.Struct, rename=_HEAD_NAMES.get):
+class _Head(msgspec.Struct, rename=wire.gym_name):
     """The members of a reply that decide, and those that stamps would overwrite."""
 
     reward: Any = UNSET

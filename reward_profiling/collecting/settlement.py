@@ -4,7 +4,8 @@ from reward_profiling.collecting.dispatcher import shard_rollouts
 from reward_profiling.collecting.ledgers import read_ledger
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.materialization import CheckedInput, is_planned
+from reward_profiling.planning.checked_input import CheckedInput
+from reward_profiling.planning.materialization import is_planned
 
 
 def owes_nothing(

@@ -26,10 +26,8 @@ from reward_profiling.errors import ConfigError, DuplicateRolloutError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.key_set import KeySet
 from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
-from reward_profiling.planning.on_disk.run_manifest import (
-    refuse_other_model,
-    remember_model,
-)
+from reward_profiling.planning.on_disk.run_manifest import remember_model
+from reward_profiling.planning.plan_changes import refuse_other_model
 from reward_profiling.servers.gym_client import gym_client
 from reward_profiling.servers.routes import Servers
 

@@ -194,13 +194,23 @@ def _names_key_twice(text: bytes) -> bool:
     return found
 
 
-@contextmanager
-def located(path: Path, number: int) -> Iterator[None]:
+class located:  # noqa: N801 - used as a verb; a class takes a third of the time
     """Put `file:line` in front of a record error raised inside."""
-    try:
-        yield
-    except RecordError as error:
-        raise type(error)(f"{path}:{number}: {error}") from error
+
+    __slots__ = ("_number", "_path")
+
+    def __init__(self, path: Path, number: int) -> None:
+        self._path = path
+        self._number = number
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Raise a record error again, with its place."""
+        if isinstance(error, RecordError):
+            message = f"{self._path}:{self._number}: {error}"
+            raise type(error)(message) from error
 
 
 def read_row(file: IO[bytes], place: int) -> dict[str, Any]:

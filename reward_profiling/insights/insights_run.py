@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from reward_profiling.collecting.on_disk.timings import read_timings
 from reward_profiling.files.own_version import made_by
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.files.source_marks import spelled
@@ -12,13 +13,10 @@ from reward_profiling.insights.completion_curve import completion_curve
 from reward_profiling.insights.derivation import Derivation
 from reward_profiling.insights.insights_file import replace_insights
 from reward_profiling.insights.schema import Insights, TaskInsight
-from reward_profiling.planning.on_disk.extracts import (
-    read_answers,
-    read_labels,
-    read_timings,
-)
+from reward_profiling.planning.on_disk.plan_file import read_labels
 from reward_profiling.planning.on_disk.run_manifest import known_model
 from reward_profiling.profiling.options import ProfileOptions
+from reward_profiling.profiling.records.record_answers import read_answers
 from reward_profiling.profiling.rollout_table import RolloutTable
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.profiling.table_of_output import read_rollout_table

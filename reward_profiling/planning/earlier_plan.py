@@ -1,40 +1,17 @@
-"""The plan that an output already has: what may change of it, and what may not.
+"""The plan that an output already has, and how a new one compares with it.
 
-A planned rollout may be paid for: it keeps its key and its bytes. A plan grows by more
-repeats and by rows appended at the end; any other change is refused and told, with old
-and new value (`design.md`, decision 4).
+Only a digest of each line is held, by its key.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
 
-import orjson
-
-from reward_profiling import wire
-from reward_profiling.errors import PlanChangedError, RecordError
-from reward_profiling.files.json_lines import (
-    located,
-    open_to_read,
-    parse_object,
-    read_lines,
-)
+from reward_profiling.errors import PlanChangedError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.options import PlanOptions
-from reward_profiling.planning.plan_changes import differences
-from reward_profiling.planning.planner import PlannedKey
-from reward_profiling.planning.row_members import (
-    RolloutKey,
-    agent_name,
-    rollout_key,
-    shown_keys,
-)
-
-ADAPTIVE = "adaptive"
-"""Member of the manifest that says so."""
-_SHOWN_CHANGES = 10
-PlanLines = Iterable[tuple[RolloutKey, bytes]]
+from reward_profiling.planning.on_disk.plan_file import PlanRow, read_plan
+from reward_profiling.planning.on_disk.run_manifest import sound_manifest
+from reward_profiling.planning.planned_tasks import PlannedKey
+from reward_profiling.planning.row_members import RolloutKey
 
 
 @dataclass(slots=True)
@@ -46,10 +23,10 @@ class EarlierPlan:
     indices: dict[PlannedKey, list[int]] = field(default_factory=dict)
     """Rollout indices by task index and what runs them, ascending."""
     is_adaptive: bool = False
-    """Whether tasks were given more repeats than the options say (`adapting`)."""
+    """Whether tasks were given more repeats than the options say."""
 
     def has(self, key: RolloutKey, text: bytes) -> bool:
-        """Say whether the line of a key is this one."""
+        """Say whether the line of a key is this one, without its newline."""
         return self.fingerprints.get(key) == _fingerprint(text)
 
 
@@ -57,6 +34,7 @@ def read_earlier_plan(files: RunFiles) -> EarlierPlan:
     """Read the plan on disk.
 
     Raises:
+        ConfigError: the plan cannot be read.
         PlanChangedError: there are rollouts without a plan.
         RecordError: a line cannot be read; names file and line.
     """
@@ -65,25 +43,22 @@ def read_earlier_plan(files: RunFiles) -> EarlierPlan:
     if not path.exists():
         _refuse_orphans(files)
         return earlier
-    for line in read_lines(path):
-        with located(path, line.number):
-            row = parse_object(line.text)
-            key, agent = rollout_key(row), agent_name(row)
-        earlier.fingerprints[key] = _fingerprint(line.text)
-        for runner in _runners(row, agent):
-            if isinstance(key[1], int):
+    for row in read_plan(path):
+        key, runners = row.key, _runners(row)
+        earlier.fingerprints[key] = _fingerprint(row.text)
+        if isinstance(key[1], int):
+            for runner in runners:
                 earlier.indices.setdefault((key[0], runner), []).append(key[1])
     for indices in earlier.indices.values():
         indices.sort()
-    earlier.is_adaptive = bool(_manifest(files).get(ADAPTIVE))
+    earlier.is_adaptive = sound_manifest(files).is_adaptive
     return earlier
 
 
-def _runners(row: dict[str, Any], agent: str | None) -> list[tuple[str, bool]]:
+def _runners(row: PlanRow) -> list[tuple[str, bool]]:
     """Return what may have run a planned row: the row does not say which decided."""
-    server = row.get(wire.ENVIRONMENT_SERVER)
-    stamped = [(server, True)] if isinstance(server, str) else []
-    return [(agent or "", False), *stamped]
+    stamped = [] if row.server is None else [(row.server, True)]
+    return [(row.agent or "", False), *stamped]
 
 
 def _refuse_orphans(files: RunFiles) -> None:
@@ -96,7 +71,7 @@ def _refuse_orphans(files: RunFiles) -> None:
 
 
 def is_collected(files: RunFiles) -> bool:
-    """Say whether something was already paid for under this output."""
+    """Say whether something was already paid for: a record, or a failed attempt."""
     paths = [files.rollouts, files.failures, *(s.rollouts for s in files.shards())]
     return any(path.exists() and path.stat().st_size for path in paths)
 
@@ -115,7 +90,7 @@ class Growth:
         self.first_changed: RolloutKey | None = None
 
     def see(self, key: RolloutKey, text: bytes) -> None:
-        """Take the next line of the new plan."""
+        """Take the next line of the new plan, without its newline."""
         old = self.earlier.fingerprints.get(key)
         if old is None:
             self.num_new += 1
@@ -138,59 +113,3 @@ class Growth:
     def is_change(self) -> bool:
         """Whether the new plan does more than grow."""
         return self.first_changed is not None or self.num_lost > 0
-
-
-def plan_changed(
-    files: RunFiles, growth: Growth, lines: PlanLines, settings: dict[str, Any]
-) -> PlanChangedError:
-    """Return the refusal of a new plan: what differs, old and new, and the way out."""
-    changes = [*_changed_settings(files, settings)]
-    if growth.first_changed is not None:
-        where = shown_keys([growth.first_changed])
-        old, new = _both_rows(files, lines, growth.first_changed)
-        told = set(changes)  # a setting's own name says more than a row's
-        changes += [
-            f"{change}  (first at {where})"
-            for change in differences(old, new)
-            if change not in told
-        ]
-    if growth.num_lost:
-        changes.append(f"{growth.num_lost} planned rollouts would be dropped")
-    listed = "\n".join(f"  {change}" for change in changes[:_SHOWN_CHANGES])
-    return PlanChangedError(
-        f"{files.rollouts} holds rollouts of another plan; nothing was touched."
-        f"\n{listed}\nResume with the old settings and the old rows in their order"
-        " (more repeats, and rows appended at the end, are welcome), or give another"
-        " --output for a new run."
-    )
-
-
-def _changed_settings(files: RunFiles, settings: dict[str, Any]) -> Iterator[str]:
-    old = _manifest(files)
-    if not old:
-        return
-    # An option younger than the manifest had its default.
-    defaults = PlanOptions().model_dump(mode="json")
-    yield from differences({**defaults, **old.get("settings", {})}, settings)
-
-
-def _manifest(files: RunFiles) -> dict[str, Any]:
-    if not files.run.exists():
-        return {}
-    try:
-        with open_to_read(files.run) as file:
-            return parse_object(file.read())
-    except RecordError:
-        return {}  # the plan itself is the truth; the manifest only names settings
-
-
-def _both_rows(
-    files: RunFiles, lines: PlanLines, key: RolloutKey
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    old = next(
-        row
-        for line in read_lines(files.materialized_inputs)
-        if rollout_key(row := parse_object(line.text)) == key
-    )
-    new = next(text for found, text in lines if found == key)
-    return old, orjson.loads(new)

@@ -1,6 +1,6 @@
-"""What profiling keeps of a planned row and of a collected record.
+"""The few members of a row or a record by which it is planned, matched and counted.
 
-A row of text, tools or images is dropped as soon as these few values are taken from it
+A row of text, tools or images is dropped as soon as these values are taken from it
 (`gym-contract.md` §4.2 and §4.5).
 """
 
@@ -10,13 +10,13 @@ from typing import Any
 from reward_profiling import wire
 from reward_profiling.errors import RecordError
 
-_INDEX_TYPES = (int, str)
+TaskIndex = int | str
 RolloutKey = tuple[Any, Any]
-"""(task index, rollout index), as they stand in the file: ints, or text."""
+"""(task index, rollout index), as they stand in the file: each an int, or text."""
 
 
 def rollout_key(row: Mapping[str, Any]) -> RolloutKey:
-    """Return the row's key.
+    """Return the key of a planned row or a record.
 
     Raises:
         RecordError: an index is missing, or is neither a whole number nor text.
@@ -25,12 +25,21 @@ def rollout_key(row: Mapping[str, Any]) -> RolloutKey:
 
 
 def _index(row: Mapping[str, Any], name: str) -> int | str:
-    value = row.get(name)
-    if isinstance(value, _INDEX_TYPES) and not isinstance(value, bool):
-        return value
     if name not in row:
         raise RecordError(f"has no {name}; was it written by a collection?")
-    raise RecordError(f"{name} is {value!r}, not a whole number")
+    value = row[name]
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise RecordError(f"{name} is {value!r}, not a whole number")
+    return value
+
+
+def given_index(row: Mapping[str, Any]) -> TaskIndex | None:
+    """Return the task index that a row brings itself; None for one without.
+
+    Raises:
+        RecordError: it is neither a whole number nor text.
+    """
+    return _index(row, wire.TASK_INDEX) if wire.TASK_INDEX in row else None
 
 
 def agent_name(row: Mapping[str, Any]) -> str | None:

@@ -4,18 +4,18 @@ Source: `gym-contract.md` §1.1 and §2.2, steps 2 and 3.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from reward_profiling import wire
 from reward_profiling.errors import RecordError
+from reward_profiling.planning.additions.prompt_template import PromptTemplate
 from reward_profiling.planning.options import PlanOptions
-from reward_profiling.planning.prompt_template import PromptTemplate
+from reward_profiling.planning.planned_tasks import PlannedTask
+from reward_profiling.planning.routing import mapped_agent
 from reward_profiling.planning.row_members import agent_name, taskset_of
 from reward_profiling.values import JsonObject
-
-DEFAULT = "_default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,70 +29,6 @@ class Additions:
 
 
 NO_ADDITIONS = Additions()
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedTask:
-    """The rollouts that one task row asks for from one agent or environment server."""
-
-    place: int
-    """Where the task row starts in the input file, in bytes."""
-    task_index: int | str
-    agent: str | None
-    """None for a row that names a task source or a server, until that is resolved."""
-    rollout_indices: Sequence[int]
-    """Ascending; a range, unless an earlier plan had given some of them away."""
-    server: str | None = None
-    """Environment server that the row is stamped with; None where its agent decides."""
-    is_materialized: bool = False
-    """Whether the row is asked for as an episode, which needs no agent."""
-
-    @property
-    def runner(self) -> tuple[str, bool]:
-        """What runs it: (name, whether that is an environment server)."""
-        if self.server is not None:
-            return self.server, True
-        return self.agent or "", False
-
-    @property
-    def lacks_agent(self) -> bool:
-        """Whether only the running servers can say which agent runs it."""
-        return self.agent is None and not self.is_materialized
-
-
-def routing_names(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the agent and the task source that the row names; "" names none.
-
-    Raises:
-        RecordError: one of them is not text.
-    """
-    agent, source = agent_name(row), row.get(wire.TASK_SOURCE)
-    if source is not None and not isinstance(source, str):
-        raise RecordError(f"{wire.TASK_SOURCE} is not text")
-    return agent, source
-
-
-def chosen_server(row: Mapping[str, Any], options: PlanOptions) -> str | None:
-    """Return the environment server that a row is sent to; None where an agent's is.
-
-    Raises:
-        RecordError: no route leads from the row to one.
-    """
-    taskset, routes = taskset_of(row), options.environment_server_routes
-    if taskset is not None:
-        if taskset not in routes:
-            raise RecordError(
-                f"is of taskset {taskset!r}, which has no route; pass"
-                f' --environment-server-routes \'{{"{taskset}": "SERVER"}}\''
-            )
-        return routes[taskset]
-    if options.environment_routing_mode == "taskset":
-        raise RecordError(
-            "names no task_id.taskset with a task_input; only"
-            " --environment-routing-mode agent takes such rows beside others"
-        )
-    is_legacy = options.environment_routing_mode == "legacy"
-    return options.environment_server_name if is_legacy else None
 
 
 def check_row(
@@ -153,6 +89,8 @@ def _own_params(row: Mapping[str, Any], additions: Additions) -> dict[str, Any]:
 def seeded_metadata(params: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return `params.metadata` with `seed` set inside its `extra_body` text.
 
+    `extra_body` is JSON as text, which Gym hands on to the model's server.
+
     Raises:
         RecordError: `metadata` is no object, or `extra_body` no JSON object as text.
     """
@@ -177,15 +115,21 @@ def materialized_row(
     options: PlanOptions,
     additions: Additions = NO_ADDITIONS,
 ) -> dict[str, Any]:
-    """Return the row of one planned rollout, keys in Gym's order (§1.1)."""
+    """Return the row of one planned rollout, keys in Gym's order (§1.1).
+
+    Raises:
+        RecordError: the prompt or the seed does not fit the row; `check_row` tells it.
+    """
     planned = dict(row)
     if not task.is_materialized:
         params = _own_params(row, additions) | options.responses_create_params
         if options.num_repeats_add_seed:
             params["metadata"] = seeded_metadata(params, rollout_index)
         planned[wire.PARAMS] = params
-    if task.server is None and (mapped := _routed(row, options)) is not None:
-        planned[wire.AGENT_REF] = {"name": mapped}
+    if task.server is None:
+        mapped = mapped_agent(agent_name(row), row.get(wire.TASK_SOURCE), options)
+        if mapped is not None:
+            planned[wire.AGENT_REF] = {"name": mapped}
     if additions.skills is not None:
         planned[wire.SKILLS_REF] = additions.skills
     planned[wire.TASK_INDEX] = task.task_index
@@ -195,13 +139,3 @@ def materialized_row(
         planned[wire.AGENT_REF] = {"name": task.agent}
     planned[wire.ROLLOUT_INDEX] = rollout_index
     return planned
-
-
-def _routed(row: Mapping[str, Any], options: PlanOptions) -> str | None:
-    """Return the agent that the map gives the row, before any fan-out."""
-    routes = options.routes()
-    agent, source = agent_name(row), row.get(wire.TASK_SOURCE)
-    for name in (agent, source, DEFAULT):
-        if name is not None and name in routes:
-            return routes[name]
-    return options.default_agent if not agent and not source else None

@@ -8,22 +8,16 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from reward_profiling import wire
 from reward_profiling.errors import RecordError
-from reward_profiling.files.json_lines import (
-    SEEK_BYTES,
-    line_at,
-    open_to_read,
-    read_row,
-    replace_bytes,
-    replace_rows,
-)
+from reward_profiling.files.json_lines import line_at, replace_bytes, replace_rows
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.files.source_marks import Glimpse, stamp, stamps_of
+from reward_profiling.planning.on_disk.plan_file import RowAt, plan_rows
 from reward_profiling.profiling.agent_summaries import run_counts, summarize
 from reward_profiling.profiling.gym_profile import Profile, profile_matched
 from reward_profiling.profiling.matching import Matching
@@ -192,15 +186,15 @@ def _listed(places: list[str], count: int) -> str:
 
 def _task_lines(profile: Profile, inputs: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of the reward profile, each with its representative row."""
-    with open_to_read(inputs, buffering=SEEK_BYTES) as file:
+    with plan_rows(inputs) as row_at:
         for task in profile.tasks:
-            sample = _sample(file, inputs, task.sample_place)
+            sample = _sample(row_at, inputs, task.sample_place)
             yield {**task.head, "sample": sample, **task.tail}
 
 
-def _sample(file: IO[bytes], inputs: Path, place: int) -> orjson.Fragment:
+def _sample(row_at: RowAt, inputs: Path, place: int) -> orjson.Fragment:
     """Return the plan's row at a place as JSON, without its indices."""
-    sample = read_row(file, place)
+    sample = row_at(place)
     del sample[wire.TASK_INDEX], sample[wire.ROLLOUT_INDEX]
     try:
         return orjson.Fragment(orjson.dumps(sample))

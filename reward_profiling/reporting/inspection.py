@@ -7,7 +7,7 @@ import msgspec
 
 from reward_profiling import wire
 from reward_profiling.errors import ConfigError
-from reward_profiling.files.json_lines import open_to_read, read_row
+from reward_profiling.files.json_lines import open_to_read
 from reward_profiling.files.run_files import (
     RunFiles,
     output_of,
@@ -16,7 +16,7 @@ from reward_profiling.files.run_files import (
     record_files,
 )
 from reward_profiling.files.source_marks import spelled
-from reward_profiling.planning.task_labels import task_label
+from reward_profiling.planning.on_disk.plan_file import plan_rows, task_label
 from reward_profiling.profiling.profile_run import counted, is_written
 from reward_profiling.profiling.run_reading import (
     ProfileRequest,
@@ -163,14 +163,10 @@ def _named(
     sources: Sources, reading: Reading, tasks: list[TaskGlance]
 ) -> list[NamedTask]:
     order = reading.matching.plan_order
-    with open_to_read(sources.inputs) as file:
-        found = []
-        for task in tasks:
-            place = reading.plan.place[order[task.first_row]]
-            row = read_row(file, place)
-            label = task_label(row.get(wire.PARAMS))
-            found.append(NamedTask(task, label or ""))
-        return found
+    with plan_rows(sources.inputs) as row_at:
+        rows = [row_at(reading.plan.place[order[task.first_row]]) for task in tasks]
+    labels = [task_label(row.get(wire.PARAMS)) or "" for row in rows]
+    return list(map(NamedTask, tasks, labels))
 
 
 def _is_outdated(files: RunFiles, reading: Reading) -> bool:

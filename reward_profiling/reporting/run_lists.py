@@ -106,10 +106,7 @@ def _tasks(files: RunFiles) -> Iterator[_Task]:
             yield _DECODE_TASK(line.text.rstrip(b","))
 
 
-class _Timing(
-    msgspec.Struct,
-    rename={"task_index": wire.TASK_INDEX, "rollout_index": wire.ROLLOUT_INDEX}.get,
-):
+class _Timing(msgspec.Struct, rename=wire.gym_name):
     task_index: int | str
     rollout_index: int | str
     seconds: float

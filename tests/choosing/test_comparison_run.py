@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from reward_profiling.choosing.comparison import CompareOptions, finding_of
+from reward_profiling.choosing.comparing.judgement import finding_of
+from reward_profiling.choosing.comparison import CompareOptions
 from reward_profiling.choosing.comparison_run import compare_outputs
 from reward_profiling.errors import ConfigError
 from reward_profiling.files.run_files import RunFiles

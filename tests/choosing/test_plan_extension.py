@@ -15,8 +15,8 @@ from reward_profiling.choosing.plan_extension import grow_plan, wants_more
 from reward_profiling.errors import PlanChangedError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import (
-    check_input,
     is_planned,
     materialize,
     refuse_change,

@@ -8,11 +8,13 @@ from typing import Any
 import orjson
 import pytest
 
+from reward_profiling.choosing.selecting.targets import Targets
 from reward_profiling.choosing.selection import SelectionSummary, SelectOptions
-from reward_profiling.choosing.selection_run import Targets, select_rows
+from reward_profiling.choosing.selection_run import select_rows
 from reward_profiling.errors import ConfigError, DatasetError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 
 Row = dict[str, Any]

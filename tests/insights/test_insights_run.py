@@ -22,7 +22,8 @@ from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.insights.insights_file import read_insights
 from reward_profiling.insights.insights_run import add_insights, write_insights
 from reward_profiling.insights.schema import Insights
-from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.run_summary import RunSummary

@@ -1,6 +1,5 @@
-"""What becomes of an input, and what an output that is already there allows."""
+"""What is planned, and what an output that is already there allows."""
 
-import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -8,41 +7,28 @@ from typing import Any
 import orjson
 import pytest
 
-from reward_profiling.errors import ConfigError, DatasetError, PlanChangedError
+from reward_profiling.errors import ConfigError, PlanChangedError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.plan_summary import PlanSummary
+from tests.planning.plans_of_rows import (
+    ASKED,
+    MADE,
+    ROUTES,
+    A,
+    B,
+    C,
+    collect_one,
+    digests,
+    output,
+    plan_lines,
+    planned,
+    prompt,
+)
 
-BOM = b"\xef\xbb\xbf"
-A = b'{"responses_create_params":{"input":"a"},"agent_ref":{"name":"x"}}'
-B = b'{"responses_create_params":{"input":"b"},"agent_ref":{"name":"x"}}'
-C = b'{"responses_create_params":{"input":"c"},"agent_ref":{"name":"y"}}'
-
-
-def output(folder: Path) -> RunFiles:
-    return RunFiles(folder / "out" / "rollouts.jsonl")
-
-
-def planned(folder: Path, content: bytes, **options: Any) -> PlanSummary:  # noqa: ANN401
-    path = folder / "in.jsonl"
-    path.write_bytes(content)
-    return materialize(check_input(path, PlanOptions(**options)), output(folder))
-
-
-def collect_one(folder: Path) -> None:
-    files = output(folder)
-    key = {"_ng_task_index": 0, "_ng_rollout_index": 0}
-    files.rollouts.write_bytes(orjson.dumps({"reward": 1.0, **key}) + b"\n")
-
-
-def plan_lines(folder: Path) -> list[bytes]:
-    return output(folder).materialized_inputs.read_bytes().splitlines()
-
-
-def digests(folder: Path) -> dict[str, str]:
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths}
+LEGACY = {"environment_routing_mode": "legacy", "environment_server_name": "LS"}
 
 
 def refused(folder: Path, content: bytes, **options: Any) -> str:  # noqa: ANN401
@@ -52,154 +38,6 @@ def refused(folder: Path, content: bytes, **options: Any) -> str:  # noqa: ANN40
         planned(folder, content, **options)
     assert digests(folder / "out") == before
     return str(raised.value)
-
-
-def test_an_input_that_is_held_and_unchanged_is_read_once(tmp_path: Path) -> None:
-    path, options = tmp_path / "in.jsonl", PlanOptions(num_repeats=2)
-    path.write_bytes(A + b"\n" + B + b"\n")
-    held = check_input(path, options)
-
-    assert check_input(path, PlanOptions(num_repeats=2)) is held
-    assert check_input(path, PlanOptions(num_repeats=3)).plan.num_rollouts == 6
-
-    before = path.stat()
-    path.write_bytes(A + b"\n" + C + b"\n")
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert check_input(path, options).digest != held.digest
-
-    path.unlink()
-    with pytest.raises(ConfigError):
-        check_input(path, options)
-
-
-def test_an_input_whose_prompt_changed_is_read_again(tmp_path: Path) -> None:
-    path, prompt = tmp_path / "in.jsonl", tmp_path / "prompt.yaml"
-    path.write_bytes(b'{"q":1,"agent_ref":{"name":"x"}}\n')
-    prompt.write_text("user: a {q}")
-    options = PlanOptions(prompt_config=str(prompt))
-    held = check_input(path, options)
-    prompt.write_text("user: b {q}")
-
-    assert check_input(path, options).additions != held.additions
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        A + b"\n" + B + b"\n",
-        A + b"\n" + B,
-        A + b"\r\n" + B + b"\r\n",
-        BOM + A + b"\n" + B,
-        b"\n" + A + b"\n \t\n" + B + b"\n\n",
-    ],
-)
-def test_line_endings_bom_and_blank_lines_do_not_change_the_plan(
-    content: bytes, tmp_path: Path
-) -> None:
-    found = planned(tmp_path, content)
-
-    assert found.num_tasks == 2
-    assert plan_lines(tmp_path) == [
-        row[:-1] + b',"_ng_task_index":%d,"_ng_rollout_index":0}' % index
-        for index, row in enumerate([A, B])
-    ]
-
-
-def test_blank_lines_are_counted_in_a_warning(tmp_path: Path) -> None:
-    found = planned(tmp_path, b"\n" + A + b"\n\n \n")
-
-    assert found.warnings == (f"{tmp_path / 'in.jsonl'}: skipped 3 blank lines",)
-
-
-def test_last_line_without_a_newline_is_the_same_task(tmp_path: Path) -> None:
-    assert planned(tmp_path, A + b"\r\n" + A + b"\n" + A).num_tasks == 1
-
-
-def test_other_spacing_is_another_task(tmp_path: Path) -> None:
-    assert planned(tmp_path, A + b"\n" + A.replace(b":", b": ")).num_tasks == 2
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3, 99])
-def test_limit_takes_the_first_rows(limit: int, tmp_path: Path) -> None:
-    found = planned(tmp_path, b"\n".join([A, B, C]), limit=limit, num_repeats=2)
-
-    assert found.num_rollouts == 2 * min(limit, 3)
-
-
-def test_rows_beyond_the_limit_need_not_be_usable(tmp_path: Path) -> None:
-    assert planned(tmp_path, A + b"\n{bad\n[1]\n", limit=1).num_tasks == 1
-
-
-def test_limit_that_leaves_out_an_agent_is_warned_of(tmp_path: Path) -> None:
-    found = planned(tmp_path, b"\n".join([A, B, C]), limit=2)
-
-    assert found.warnings == ("limit 2 leaves out every row of y",)
-
-
-def test_all_bad_rows_are_named_at_once_and_nothing_is_written(tmp_path: Path) -> None:
-    bad = [b"{bad", b"[1]", b"NaN", b'{"responses_create_params":{"t":NaN}}', b"{}"]
-    bad += [b'{"responses_create_params":{},"agent_ref":"x"}', A, b'{"n":%d}' % 2**70]
-
-    with pytest.raises(DatasetError, match=r"^7 task rows cannot be used") as raised:
-        planned(tmp_path, b"\n".join(bad))
-
-    lines = [
-        fault.removeprefix(f"{tmp_path}/in.jsonl:") for fault in raised.value.faults
-    ]
-    assert sorted(line.split(":")[0] for line in lines) == list("1234568")
-    assert not (tmp_path / "out").exists()
-
-
-def test_twenty_bad_rows_are_shown_at_most(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError) as raised:
-        planned(tmp_path, b"{}\n" * 50)
-
-    assert len(str(raised.value).splitlines()) == 22
-
-
-@pytest.mark.parametrize("number", [2**64, -(2**63) - 1])
-def test_whole_number_beyond_64_bits_is_refused_with_its_line(
-    number: int, tmp_path: Path
-) -> None:
-    row = A[:-1] + b',"id":%d}' % number
-
-    with pytest.raises(DatasetError, match=rf"in\.jsonl:2: .*whole number {number}"):
-        planned(tmp_path, B + b"\n" + row)
-
-
-@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 2**53 + 1])
-def test_whole_number_of_64_bits_is_kept(number: int, tmp_path: Path) -> None:
-    planned(tmp_path, A[:-1] + b',"id":%d}' % number)
-
-    assert b'"id":%d,' % number in plan_lines(tmp_path)[0]
-
-
-def test_duplicate_keys_are_warned_of(tmp_path: Path) -> None:
-    found = planned(tmp_path, A + b"\n" + B[:-1] + b',"n":1,"n":2}')
-
-    assert (
-        "1 rows name a key twice, and the last one counts: lines 2"
-        in (found.warnings[0])
-    )
-    assert plan_lines(tmp_path)[1].count(b'"n"') == 1
-
-
-def test_index_collision_names_both_lines(tmp_path: Path) -> None:
-    given = B[:-1] + b',"_ng_task_index":0}'
-
-    with pytest.raises(DatasetError, match=r"line 3 gives _ng_task_index 0.*line 1"):
-        planned(tmp_path, A + b"\n\n" + given)
-
-
-@pytest.mark.parametrize("content", [b"", b"\n\n", BOM])
-def test_input_without_rows_is_refused(content: bytes, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="holds no task rows"):
-        planned(tmp_path, content)
-
-
-def test_missing_input_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.jsonl does not exist"):
-        check_input(tmp_path / "none.jsonl", PlanOptions())
 
 
 @pytest.mark.parametrize("path", ["", ".", "/"])
@@ -354,17 +192,6 @@ def test_a_fanned_out_plan_grows_behind_all_its_agents(tmp_path: Path) -> None:
     assert by_agent == [("p", 0), ("p", 1), ("p", 4), ("q", 2), ("q", 3), ("q", 5)]
 
 
-MADE = b'{"task_id":{"taskset":"ts","task_id":"%d"},"task_input":{}}'
-ROUTES = {"environment_server_routes": {"ts": "ES"}}
-LEGACY = {"environment_routing_mode": "legacy", "environment_server_name": "LS"}
-ASKED = b'{"question":"hi"}'
-
-
-def prompt(folder: Path, content: str, name: str = "pc.yaml") -> str:
-    (folder / name).write_text(content)
-    return str(folder / name)
-
-
 def test_a_prompt_template_is_part_of_the_run(tmp_path: Path) -> None:
     template = prompt(tmp_path, "user: 'Q: {question}'\nsystem: sys\n")
     planned(tmp_path, ASKED, prompt_config=template, agent_name="a")
@@ -398,16 +225,6 @@ def test_a_prompt_template_may_lie_elsewhere_on_resume(tmp_path: Path) -> None:
     found = planned(tmp_path, ASKED, prompt_config=moved, agent_name="a")
 
     assert found.num_new == 0
-
-
-def test_what_means_nothing_in_a_prompt_template_is_warned_of(tmp_path: Path) -> None:
-    template = prompt(tmp_path, "user: '{question}'\nsytem: x\n")
-
-    found = planned(tmp_path, ASKED, prompt_config=template, agent_name="a")
-
-    assert found.warnings == (
-        f"{template}: sytem means nothing in a prompt template; it has user and system",
-    )
 
 
 def test_changed_skills_are_refused_with_both_digests(tmp_path: Path) -> None:
@@ -513,11 +330,3 @@ def test_a_plan_by_server_grows_behind_its_attributed_rows(tmp_path: Path) -> No
     by_server(tmp_path, FLAT, num_repeats=3, **LEGACY)
 
     assert plan_lines(tmp_path)[:2] == before
-
-
-def test_limit_that_leaves_out_a_server_is_warned_of(tmp_path: Path) -> None:
-    content = A + b"\n" + MADE % 1
-
-    found = planned(tmp_path, content, limit=1, **ROUTES)
-
-    assert found.warnings == ("limit 1 leaves out every row of ES",)

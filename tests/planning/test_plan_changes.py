@@ -1,10 +1,26 @@
+"""What may not change of an output, and how a change is told."""
+
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reward_profiling.planning.plan_changes import differences, shown
+from reward_profiling.errors import ConfigError, PlanChangedError
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import materialize
+from reward_profiling.planning.on_disk.run_manifest import remember_model
+from reward_profiling.planning.options import PlanOptions
+from reward_profiling.planning.plan_changes import (
+    differences,
+    refuse_other_model,
+    shown,
+)
+
+ROW = b'{"responses_create_params":{"input":"a"},"agent_ref":{"name":"x"}}\n'
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.text("ab"),
@@ -44,3 +60,41 @@ def test_a_value_does_not_differ_from_itself(value: Any) -> None:  # noqa: ANN40
 
 def test_a_long_value_is_cut() -> None:
     assert shown("x" * 500) == '"' + "x" * 79 + "…"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> RunFiles:
+    """Give an output whose rollouts came from the model m1."""
+    files = RunFiles(tmp_path / "r.jsonl")
+    (tmp_path / "in.jsonl").write_bytes(ROW)
+    materialize(check_input(tmp_path / "in.jsonl", PlanOptions()), files)
+    remember_model(files, "m1")
+    files.rollouts.write_bytes(b"paid for")
+    return files
+
+
+def test_another_model_is_refused_with_both_names(files: RunFiles) -> None:
+    with pytest.raises(PlanChangedError, match="policy_model_name: m1 → m2"):
+        refuse_other_model(files, "m2")
+
+
+@pytest.mark.parametrize("model", ["m1", None])
+def test_the_same_model_and_one_that_is_not_known_go_on(
+    files: RunFiles, model: str | None
+) -> None:
+    refuse_other_model(files, model)
+
+
+def test_an_output_without_rollouts_takes_any_model(files: RunFiles) -> None:
+    files.rollouts.unlink()
+
+    refuse_other_model(files, "m2")
+
+
+def test_an_output_that_shares_the_stem_of_another_is_refused(
+    files: RunFiles, tmp_path: Path
+) -> None:
+    checked = check_input(tmp_path / "in.jsonl", PlanOptions())
+
+    with pytest.raises(ConfigError, match=f"output {re.escape(files.rollouts.name)}"):
+        materialize(checked, RunFiles(tmp_path / "r.v2"))

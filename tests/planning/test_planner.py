@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from reward_profiling.errors import DatasetError, RecordError
 from reward_profiling.planning.options import PlanOptions
-from reward_profiling.planning.planner import Plan, Planner
+from reward_profiling.planning.planned_tasks import Plan
+from reward_profiling.planning.planner import Planner
 from reward_profiling.planning.task_rows import materialized_row, seeded_metadata
 
 Row = dict[str, Any]

@@ -4,7 +4,6 @@ import orjson
 import pytest
 
 from reward_profiling.errors import RecordError
-from reward_profiling.planning.on_disk.plan_scan import planned_row
 from reward_profiling.planning.row_members import agent_name, rollout_key
 from reward_profiling.profiling.records.light_records import light_record
 from reward_profiling.profiling.rollout_infos import RolloutInfos
@@ -92,26 +91,6 @@ def test_missing_index_is_named(name: str) -> None:
 
     with pytest.raises(RecordError, match=f"has no {name}"):
         rollout_key(row)
-
-
-@pytest.mark.parametrize(
-    ("row", "agent", "run_key"),
-    [
-        ({"agent_ref": {"name": "a"}}, "a", "a"),
-        ({"agent_ref": {"name": "a"}, "_ng_environment_server": "e"}, "a", "e"),
-        ({"agent_ref": {"name": "a"}, "_ng_environment_server": None}, "a", "a"),
-        ({"_ng_environment_server": "e"}, None, "e"),
-        ({"agent_ref": None}, None, None),
-        ({"agent_ref": {}}, None, None),
-        ({}, None, None),
-    ],
-)
-def test_row_is_keyed_by_its_server_else_by_its_agent(
-    row: dict[str, Any], agent: str | None, run_key: str | None
-) -> None:
-    found = planned_row({**row, **KEY}, place=7)
-
-    assert (found.agent, found.run_key, found.place) == (agent, run_key, 7)
 
 
 @pytest.mark.parametrize("ref", ["a", [1], 5, {"name": 5}])

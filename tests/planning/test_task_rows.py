@@ -6,9 +6,10 @@ import orjson
 import pytest
 
 from reward_profiling.errors import DatasetError
+from reward_profiling.planning.additions.prompt_template import PromptTemplate
 from reward_profiling.planning.options import PlanOptions
-from reward_profiling.planning.planner import Plan, Planner
-from reward_profiling.planning.prompt_template import PromptTemplate
+from reward_profiling.planning.planned_tasks import Plan
+from reward_profiling.planning.planner import Planner
 from reward_profiling.planning.row_members import taskset_of
 from reward_profiling.planning.task_rows import Additions, materialized_row
 

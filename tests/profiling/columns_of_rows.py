@@ -1,14 +1,24 @@
 """Plans and records for tests, written as rows and put into columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
-from reward_profiling.planning.on_disk.plan_scan import PlannedRow
+from reward_profiling.planning.row_members import RolloutKey
 from reward_profiling.profiling.key_order import put_in_key_order
 from reward_profiling.profiling.metric_columns import Columns, columns_of
 from reward_profiling.profiling.records.light_records import light_record
 from reward_profiling.profiling.records.record_columns import RecordColumns
+
+
+class PlannedRow(NamedTuple):
+    """One planned rollout: what profiling needs of a line of the plan."""
+
+    key: RolloutKey
+    agent: str | None
+    run_key: str | None
+    place: int
+    """Where its line starts, in bytes."""
 
 
 def plan_columns(rows: Iterable[PlannedRow]) -> PlanColumns:

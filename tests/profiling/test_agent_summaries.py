@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 
 from reward_profiling.collecting.on_disk.failures import Failures
 from reward_profiling.numerics.uncertainty import standard_error
-from reward_profiling.planning.on_disk.plan_scan import PlannedRow
 from reward_profiling.planning.row_members import RolloutKey
 from reward_profiling.profiling.agent_summaries import run_counts, summarize
 from reward_profiling.profiling.matching import match
 from reward_profiling.profiling.passes import pass_rate
 from reward_profiling.profiling.run_summary import AgentSummary
 from reward_profiling.profiling.tabulation import tabulate, unscored_reasons
-from tests.profiling.columns_of_rows import ordered_records, plan_columns
+from tests.profiling.columns_of_rows import PlannedRow, ordered_records, plan_columns
 
 Record = dict[str, object]
 rewards = st.sampled_from([0, 1, 0.5, True, None, "1", math.nan, math.inf])

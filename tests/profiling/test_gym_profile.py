@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reward_profiling.errors import RecordError
-from reward_profiling.planning.on_disk.plan_scan import PlannedRow
 from reward_profiling.profiling.gym_profile import (
     Profile,
     TaskProfile,
     profile_columns,
     run_labels,
 )
-from tests.profiling.columns_of_rows import plan_columns, record_columns
+from tests.profiling.columns_of_rows import PlannedRow, plan_columns, record_columns
 
 Runs = list[list[dict[str, Any]]]
 Results = list[dict[str, Any]]

@@ -9,10 +9,9 @@ from reward_profiling.errors import (
     MissingRolloutsError,
     UnknownRolloutError,
 )
-from reward_profiling.planning.on_disk.plan_scan import PlannedRow
 from reward_profiling.planning.row_members import shown_keys
 from reward_profiling.profiling.matching import Completion, completion_of, match
-from tests.profiling.columns_of_rows import ordered_records, plan_columns
+from tests.profiling.columns_of_rows import PlannedRow, ordered_records, plan_columns
 
 Keys = list[tuple[Any, Any]]
 

@@ -9,8 +9,8 @@ import pytest
 
 from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.on_disk.extracts import read_answers
 from reward_profiling.profiling.profile_run import profile_run
+from reward_profiling.profiling.records.record_answers import read_answers
 from reward_profiling.profiling.run_reading import (
     ProfileRequest,
     sources_given,

@@ -8,18 +8,18 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from reward_profiling.choosing.comparing.comparison_file import (
+    refuse_target,
+    write_comparison,
+)
+from reward_profiling.choosing.comparing.judgement import judgement_in_words
 from reward_profiling.choosing.comparison import (
     CompareOptions,
     Comparison,
     Difference,
     Flip,
-    verdict_in_words,
 )
-from reward_profiling.choosing.comparison_run import (
-    compare_outputs,
-    refuse_target,
-    write_comparison,
-)
+from reward_profiling.choosing.comparison_run import compare_outputs
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.terminal import out, show_table, warn
 from reward_profiling.files.run_files import RunFiles
@@ -69,7 +69,7 @@ def compare(
 
 
 def _show(found: Comparison) -> None:
-    said = verdict_in_words(found)
+    said = judgement_in_words(found)
     if found.judgement is not None:
         said = f"{found.judgement} {said}"
     for index, line in enumerate(textwrap.wrap(said, out.width)):

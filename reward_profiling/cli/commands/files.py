@@ -14,7 +14,7 @@ from reward_profiling.errors import ConfigError
 from reward_profiling.files.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.insights_run import add_insights
-from reward_profiling.planning.materialization import check_input
+from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize as write_plan
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions

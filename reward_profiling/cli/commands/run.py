@@ -16,7 +16,8 @@ from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.runner_extras import need_extra
-from reward_profiling.planning.materialization import check_input, refuse_change
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import refuse_change
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.servers.child_processes import leftovers_stopped
 from reward_profiling.servers.options import ServerOptions

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from reward_profiling.choosing.selecting.targets import Targets
 from reward_profiling.choosing.selection import SelectionSummary, SelectOptions
-from reward_profiling.choosing.selection_run import Targets, select_rows
+from reward_profiling.choosing.selection_run import select_rows
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.terminal import out, show_table, warn
 from reward_profiling.files.run_files import RunFiles

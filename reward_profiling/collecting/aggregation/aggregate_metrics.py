@@ -29,6 +29,7 @@ from reward_profiling.files.json_lines import (
     replace_bytes,
 )
 from reward_profiling.files.run_files import RunFiles
+from reward_profiling.planning.on_disk.plan_file import read_plan
 from reward_profiling.planning.row_members import RolloutKey, agent_name, rollout_key
 from reward_profiling.servers.gym_client import GymClient, gym_client
 from reward_profiling.servers.routes import Servers
@@ -142,9 +143,8 @@ def _missing_as_zero(
 
 def _planned_rows(files: RunFiles) -> Iterator[Row]:
     path = files.materialized_inputs
-    for line in read_lines(path) if path.exists() else ():
-        with located(path, line.number):
-            yield parse_object(line.text)
+    for row in read_plan(path) if path.exists() else ():
+        yield row.members
 
 
 def _fill_task_fields(files: RunFiles, groups: list[_Group], added: set[int]) -> None:

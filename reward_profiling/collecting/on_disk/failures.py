@@ -11,15 +11,8 @@ from reward_profiling.files.json_lines import located, parse_object
 from reward_profiling.files.line_blocks import Block, lines_of, read_blocks
 from reward_profiling.planning.row_members import RolloutKey, rollout_key
 
-_NAMES = {
-    "task_index": wire.TASK_INDEX,
-    "rollout_index": wire.ROLLOUT_INDEX,
-    "failure_class": wire.FAILURE_CLASS,
-    "failure_terminal": wire.FAILURE_TERMINAL,
-}
 
-
-class _Line(msgspec.Struct, rename=_NAMES.get):
+class _Line(msgspec.Struct, rename=wire.gym_name):
     task_index: int | str
     rollout_index: int | str
     failure_class: str | None = None

@@ -26,14 +26,9 @@ from reward_profiling.files.json_lines import (
 from reward_profiling.planning.row_members import RolloutKey, rollout_key
 
 SYNC_SECONDS = 1.0
-_NAMES = {
-    "task_index": wire.TASK_INDEX,
-    "rollout_index": wire.ROLLOUT_INDEX,
-    "failure_terminal": wire.FAILURE_TERMINAL,
-}
 
 
-class _Entry(msgspec.Struct, rename=_NAMES.get):
+class _Entry(msgspec.Struct, rename=wire.gym_name):
     task_index: int | str
     rollout_index: int | str
     failure_terminal: object = None

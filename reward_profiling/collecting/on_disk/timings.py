@@ -4,7 +4,7 @@ Gym's records do not say it. The lines are an aid, never the truth: one that is 
 is passed over.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,18 @@ from reward_profiling import wire
 from reward_profiling.files.json_lines import read_lines
 
 
-class _Timing(msgspec.Struct, rename={"task_index": wire.TASK_INDEX}.get):
+class _Timing(msgspec.Struct, rename=wire.gym_name):
     task_index: int | str
     seconds: float
 
 
+class _Span(msgspec.Struct):
+    started: float
+    seconds: float
+
+
 _DECODE = msgspec.json.Decoder(_Timing).decode
+_DECODE_SPAN = msgspec.json.Decoder(_Span).decode
 
 
 def timing_line(
@@ -52,3 +58,19 @@ def seconds_by_task(path: Path) -> dict[object, float]:
             known = longest.get(timing.task_index, 0.0)
             longest[timing.task_index] = max(timing.seconds, known)
     return longest
+
+
+def read_timings(path: Path) -> Iterator[tuple[float, float]]:
+    """Yield (moment of the start, seconds taken) of each finished rollout.
+
+    The moment is in seconds of the epoch. Nothing where there is no file.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    for line in read_lines(path) if path.exists() else ():
+        try:
+            timing = _DECODE_SPAN(line.text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        yield timing.started, timing.seconds

@@ -39,7 +39,10 @@ class PlanColumns(msgspec.Struct):
         runners: Sequence[Runner],
         places: Sequence[int],
     ) -> None:
-        """Append planned rollouts."""
+        """Append planned rollouts, one entry of each column per rollout.
+
+        `places` are where their lines start in the file, in bytes.
+        """
         self.task = joined_index(self.task, tasks)
         self.rollout = joined_index(self.rollout, rollouts)
         self.place.frombytes(packed("Q", places))
@@ -55,5 +58,5 @@ class PlanColumns(msgspec.Struct):
         self.runner.extend(map(self._numbers.__getitem__, runners))
 
     def key(self, row: int) -> tuple[Index, Index]:
-        """Return the rollout key of a row."""
+        """Return the rollout key of a row, counted from 0."""
         return self.task[row], self.rollout[row]

@@ -1,16 +1,16 @@
 """The plan, read in one pass into columns; what agents are asked is passed over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from operator import add
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from reward_profiling import wire
 from reward_profiling.errors import RecordError
-from reward_profiling.files.json_lines import line_at, located, parse_object
+from reward_profiling.files.json_lines import line_at
 from reward_profiling.files.line_blocks import (
     Block,
     Lines,
@@ -21,21 +21,15 @@ from reward_profiling.files.line_blocks import (
 from reward_profiling.numerics.index_column import Index
 from reward_profiling.numerics.number_column import INT64, UINT64_MAX
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns, Runner
+from reward_profiling.planning.on_disk.plan_file import parsed_row
 from reward_profiling.planning.on_disk.plan_repeats import TaskReader
-from reward_profiling.planning.row_members import RolloutKey, agent_name, rollout_key
-
-_NAMES = {
-    "task_index": wire.TASK_INDEX,
-    "rollout_index": wire.ROLLOUT_INDEX,
-    "environment_server": wire.ENVIRONMENT_SERVER,
-}
 
 
 class _Agent(msgspec.Struct):
     name: str
 
 
-class _Line(msgspec.Struct, rename=_NAMES.get):
+class _Line(msgspec.Struct, rename=wire.gym_name):
     task_index: int | str
     rollout_index: int | str
     agent_ref: _Agent | None = None
@@ -46,7 +40,7 @@ _DECODER = msgspec.json.Decoder(_Line)
 
 
 def scan_plan(path: Path) -> PlanColumns:
-    """Read the materialized inputs into columns.
+    """Read a plan into columns, one entry per line that is not blank, in their order.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -131,10 +125,9 @@ def _each(path: Path, block: Block, lines: Lines, line: int) -> _Read:
 
 def _exact(path: Path, text: bytes, line: int) -> _Line:
     """Read a line by the exact parser."""
-    with located(path, line):
-        exact = planned_row(parse_object(text), 0)
-    agent = None if exact.agent is None else _Agent(exact.agent)
-    return _Line(*exact.key, agent, exact.run_key)
+    row = parsed_row(path, line, text)
+    agent = None if row.agent is None else _Agent(row.agent)
+    return _Line(*row.key, agent, row.run_key)
 
 
 def _runners(rows: Sequence[_Line]) -> list[Runner]:
@@ -148,23 +141,3 @@ def _runners(rows: Sequence[_Line]) -> list[Runner]:
 
 def _run_key(agent: str | None, server: str | None) -> str | None:
     return agent if server is None else server
-
-
-class PlannedRow(msgspec.Struct, frozen=True):
-    """One planned rollout: a line of the materialized inputs."""
-
-    key: RolloutKey
-    agent: str | None
-    """Name of the agent that runs it; None in rows that carry none."""
-    run_key: str | None
-    """Environment server stamp, else the agent's name (contract §4.3)."""
-    place: int
-    """Where the line starts in its file, in bytes; it leads back to the row."""
-
-
-def planned_row(row: Mapping[str, Any], place: int) -> PlannedRow:
-    """Take from a materialized row what profiling needs."""
-    agent = agent_name(row)
-    server = row.get(wire.ENVIRONMENT_SERVER)
-    run_key = server if isinstance(server, str) else agent
-    return PlannedRow(rollout_key(row), agent, run_key, place)

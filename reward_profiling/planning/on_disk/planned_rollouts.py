@@ -6,9 +6,10 @@ request, whose task is made of the row's own bytes.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Never
+from typing import Any, NamedTuple, Never, TypeVar
 
 import msgspec
 import orjson
@@ -29,19 +30,13 @@ from reward_profiling.planning.row_members import (
     rollout_key,
     taskset_of,
 )
-from reward_profiling.planning.sharding import dealt
 
-_NAMES = {
-    "task_index": wire.TASK_INDEX,
-    "rollout_index": wire.ROLLOUT_INDEX,
-    "rollout_id": wire.ROLLOUT_ID,
-    "environment_server": wire.ENVIRONMENT_SERVER,
-}
+T = TypeVar("T")
 _ROLLOUT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ABSENT = msgspec.Raw()
 
 
-class _PlanLine(msgspec.Struct, rename=_NAMES.get):
+class _PlanLine(msgspec.Struct, rename=wire.gym_name):
     task_index: int | str
     rollout_index: int | str
     agent_ref: Any = UNSET
@@ -102,8 +97,23 @@ def read_planned(
         yield _planned(path, line)
 
 
+def dealt(items: Iterable[T], index: int, count: int) -> Iterator[T]:
+    """Yield those of `items` that are dealt to shard `index`, in order.
+
+    Every item is in exactly one of the `count` shards 0 … count - 1. Neighbouring lines
+    of a plan belong to one task and one environment, so that dealing them like cards
+    gives every shard some of each.
+    """
+    return islice(items, index, None, count)
+
+
 def reread_planned(path: Path, places: Iterator[int]) -> Iterator[PlannedRollout]:
-    """Yield the rollouts whose lines start at the given places."""
+    """Yield the rollouts whose lines start at the given places, in bytes.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        RecordError: there is no planned row, or it names no agent.
+    """
     with open_to_read(path) as file:
         for place in places:
             file.seek(place)
@@ -111,7 +121,10 @@ def reread_planned(path: Path, places: Iterator[int]) -> Iterator[PlannedRollout
 
 
 def with_attempt(planned: PlannedRollout, attempt: int) -> PlannedRollout:
-    """Return the rollout stamped with the number of its earlier failures (§3.7)."""
+    """Return the rollout stamped with the number of its earlier failures (§3.7).
+
+    0, the first attempt, leaves it as it is.
+    """
     if not attempt:
         return planned
     row = orjson.loads(planned.body)
@@ -212,4 +225,3 @@ def _explain(path: Path, line: Line, error: Exception) -> Never:
         rollout_key(row)
         agent_name(row)
         raise RecordError(f"cannot be read: {error}") from error
-    raise AssertionError  # the block above always raises

@@ -1,82 +1,197 @@
-"""Which model an output's rollouts come from: one and the same, from run to run.
+"""The manifest, `<stem>_run.json`: what a plan was made from, and for which model.
 
-Rewards of two models in one file say nothing of either. The name is what the servers'
-configuration gives, `policy_model_name`; where it gives none, nothing is checked.
+One JSON object, written whole or not at all. The plan itself is the truth; the manifest
+names what it came from, so that a change can be told by its setting. A directory of
+Gym's has no manifest, which reads as an empty one.
 """
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
 
-from reward_profiling.errors import ConfigError, PlanChangedError
+from reward_profiling.errors import RecordError
 from reward_profiling.files.json_lines import (
     located,
     open_to_read,
     parse_object,
     replace_bytes,
 )
+from reward_profiling.files.own_version import made_by
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.earlier_plan import is_collected
 
 POLICY_MODEL = "policy_model_name"
-OUTPUT = "output"
+"""Member for the model's name; the servers' configuration calls it the same."""
+_ADAPTIVE = "adaptive"
+_OUTPUT = "output"
+_PLAN = "plan"
+_SETTINGS = "settings"
+_VERSION = 1
 _INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The members of one manifest; empty where there is none."""
+
+    path: Path
+    members: dict[str, Any]
+
+    @property
+    def policy_model(self) -> str | None:
+        """Model that the rollouts came from; None if not known."""
+        name = self.members.get(POLICY_MODEL)
+        return name if isinstance(name, str) and name else None
+
+    @property
+    def output(self) -> str | None:
+        """File name of the output that it belongs to; None if not known."""
+        name = self.members.get(_OUTPUT)
+        return name if isinstance(name, str) else None
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether tasks were given more repeats than the settings say."""
+        return bool(self.members.get(_ADAPTIVE))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Options of the plan by name; those of younger versions are not in it.
+
+        Raises:
+            RecordError: they are no object; names the file.
+        """
+        return self._object(_SETTINGS)
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """What the plan came to: `num_tasks` and `num_rollouts`.
+
+        Raises:
+            RecordError: they are no object; names the file.
+        """
+        return self._object(_PLAN)
+
+    def _object(self, name: str) -> dict[str, Any]:
+        value = self.members.get(name, {})
+        if not isinstance(value, dict):
+            raise RecordError(f"{self.path}: {name} is not an object")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOrigin:
+    """What a plan was made from, and what it came to."""
+
+    input: Path
+    """File of the task rows."""
+    num_rows: int
+    """Task rows that were planned."""
+    digest: str
+    """SHA-256 of those rows, line endings left out; 64 hexadecimal digits."""
+    settings: dict[str, Any]
+    """Options by name; a file that one names stands there by its content."""
+    num_tasks: int
+    """Distinct task indices."""
+    num_rollouts: int
+    """Lines of the plan."""
+    is_adaptive: bool
+    """Whether tasks were given more repeats than the settings say."""
+
+
+def read_manifest(files: RunFiles) -> Manifest:
+    """Read an output's manifest; an empty one where there is no file.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        RecordError: it is no JSON object; names the file.
+    """
+    path = files.run
+    if not path.exists():
+        return Manifest(path, {})
+    with open_to_read(path) as file, located(path, 1):
+        return Manifest(path, parse_object(file.read()))
+
+
+def sound_manifest(files: RunFiles) -> Manifest:
+    """Read an output's manifest; an empty one where it is damaged.
+
+    For who only looks whether a plan would change. The plan's own lines say that, and
+    the manifest adds no more than the name of a setting: a damaged one must not stop a
+    run that has nothing to do. Who goes on to write a plan reads it with
+    `read_manifest`, and refuses the damage there.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        return read_manifest(files)
+    except RecordError:
+        return Manifest(files.run, {})
+
+
+def replace_manifest(files: RunFiles, origin: PlanOrigin) -> None:
+    """Write the manifest of a new plan; the model that is known stays.
+
+    Raises:
+        RecordError: the manifest that is there is damaged; names the file.
+        OutputWriteError: the disk does not take it; what was there stays.
+    """
+    members = {
+        "manifest_version": _VERSION,
+        "made_by": made_by(),
+        "input": {
+            "path": str(origin.input),
+            "num_rows": origin.num_rows,
+            "sha256": origin.digest,
+        },
+        _SETTINGS: origin.settings,
+        _PLAN: {"num_tasks": origin.num_tasks, "num_rollouts": origin.num_rollouts},
+        POLICY_MODEL: known_model(files),
+        _OUTPUT: files.rollouts.name,
+    }
+    if origin.is_adaptive:
+        members[_ADAPTIVE] = True
+    _write(files, members)
+
+
+def mark_adaptive(files: RunFiles, num_rollouts: int) -> None:
+    """Note that the plan is adaptive, and how many rollouts it will hold.
+
+    Where there is no manifest, none is made.
+
+    Raises:
+        RecordError: the manifest is damaged; names the file.
+        OutputWriteError: the disk does not take it; what was there stays.
+    """
+    if not files.run.exists():
+        return
+    manifest = read_manifest(files)
+    counts = {**manifest.counts, "num_rollouts": num_rollouts}
+    _write(files, {**manifest.members, _ADAPTIVE: True, _PLAN: counts})
 
 
 def known_model(files: RunFiles) -> str | None:
     """Return the model that the output's rollouts came from; None if not known.
 
     Raises:
-        RecordError: the manifest cannot be read; names it.
+        RecordError: the manifest is damaged; names the file.
     """
-    name = _manifest(files).get(POLICY_MODEL)
-    return name if isinstance(name, str) and name else None
-
-
-def refuse_other_model(files: RunFiles, model: str | None) -> None:
-    """Refuse to put rollouts of one model beside those of another.
-
-    Raises:
-        PlanChangedError: the output holds rollouts of another model.
-    """
-    known = known_model(files)
-    if model and known and known != model and is_collected(files):
-        raise PlanChangedError(
-            f"{files.rollouts} holds rollouts of another model; nothing was touched."
-            f"\n  {POLICY_MODEL}: {known} → {model}"
-            "\nStart the servers with the old model to resume, or give another"
-            " --output."
-        )
-
-
-def refuse_other_output(files: RunFiles) -> None:
-    """Refuse an output whose files are named like those of another one.
-
-    All files but the rollouts are named from the stem, as Gym names them: `run.v1` and
-    `run.v2` would share a plan and its failures.
-
-    Raises:
-        ConfigError: another output in the folder has these files.
-    """
-    name = _manifest(files).get(OUTPUT)
-    if isinstance(name, str) and name != files.rollouts.name:
-        raise ConfigError(
-            f"{files.run} belongs to the output {name}; {files.rollouts.name} would"
-            " share its plan and failures. Give a name with another stem, such as"
-            f" {files.rollouts.name.replace('.', '_')}.jsonl"
-        )
+    return read_manifest(files).policy_model
 
 
 def remember_model(files: RunFiles, model: str | None) -> None:
-    """Note in the manifest which model answers from now on."""
-    manifest = _manifest(files)
-    if model and manifest.get(POLICY_MODEL) != model:
-        content = orjson.dumps({**manifest, POLICY_MODEL: model}, option=_INDENT)
-        replace_bytes(files.run, content)
+    """Note which model answers from now on; None changes nothing.
+
+    Raises:
+        RecordError: the manifest is damaged; names the file.
+        OutputWriteError: the disk does not take it; what was there stays.
+    """
+    members = read_manifest(files).members
+    if model and members.get(POLICY_MODEL) != model:
+        _write(files, {**members, POLICY_MODEL: model})
 
 
-def _manifest(files: RunFiles) -> dict[str, Any]:
-    if not files.run.exists():
-        return {}
-    with open_to_read(files.run) as file, located(files.run, 1):
-        return parse_object(file.read())
+def _write(files: RunFiles, members: dict[str, Any]) -> None:
+    replace_bytes(files.run, orjson.dumps(members, option=_INDENT))

@@ -1,14 +1,18 @@
 """Lines of a plan as requests: a row as it is, or the episode that it asks for."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reward_profiling.errors import RecordError
 from reward_profiling.planning.on_disk.planned_rollouts import (
     PlannedRollout,
+    dealt,
     read_planned,
     with_attempt,
 )
@@ -104,3 +108,21 @@ def test_a_row_that_nobody_runs_is_refused(
     tmp_path: Path, row: Json, said: str
 ) -> None:
     assert said in refusal(tmp_path, row)
+
+
+@given(st.integers(0, 500), st.integers(1, 64))
+def test_every_item_is_in_exactly_one_shard(planned: int, count: int) -> None:
+    shards = [dealt(range(planned), index, count) for index in range(count)]
+
+    assert sorted(chain.from_iterable(shards)) == list(range(planned))
+
+
+@given(st.integers(0, 500), st.integers(1, 64))
+def test_shards_differ_by_one_item_at_most(planned: int, count: int) -> None:
+    sizes = [len([*dealt(range(planned), i, count)]) for i in range(count)]
+
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_neighbours_are_dealt_to_different_shards() -> None:
+    assert list(dealt(range(6), 1, 3)) == [1, 4]

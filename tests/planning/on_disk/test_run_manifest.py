@@ -1,18 +1,24 @@
-"""One output holds the rollouts of one model."""
+"""The manifest of an output: what it keeps, and what is refused of a damaged one."""
 
-import re
 from pathlib import Path
 
 import orjson
 import pytest
 
-from reward_profiling.errors import ConfigError, PlanChangedError
+from reward_profiling.errors import RecordError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.materialization import check_input, materialize
+from reward_profiling.planning.checked_input import check_input
+from reward_profiling.planning.materialization import (
+    is_planned,
+    materialize,
+    refuse_change,
+)
 from reward_profiling.planning.on_disk.run_manifest import (
     known_model,
-    refuse_other_model,
+    mark_adaptive,
+    read_manifest,
     remember_model,
+    sound_manifest,
 )
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.servers.routes import Servers
@@ -29,24 +35,6 @@ def files(tmp_path: Path) -> RunFiles:
     remember_model(files, "m1")
     files.rollouts.write_bytes(b"paid for")
     return files
-
-
-def test_another_model_is_refused_with_both_names(files: RunFiles) -> None:
-    with pytest.raises(PlanChangedError, match="policy_model_name: m1 → m2"):
-        refuse_other_model(files, "m2")
-
-
-@pytest.mark.parametrize("model", ["m1", None])
-def test_the_same_model_and_one_that_is_not_known_go_on(
-    files: RunFiles, model: str | None
-) -> None:
-    refuse_other_model(files, model)
-
-
-def test_an_output_without_rollouts_takes_any_model(files: RunFiles) -> None:
-    files.rollouts.unlink()
-
-    refuse_other_model(files, "m2")
 
 
 def test_the_model_is_kept_when_the_plan_grows(files: RunFiles, tmp_path: Path) -> None:
@@ -70,10 +58,60 @@ def test_the_model_is_what_the_configuration_names(
     assert Servers({"a": agent, "policy_model_name": given}).policy_model == known
 
 
-def test_an_output_that_shares_the_stem_of_another_is_refused(
-    files: RunFiles, tmp_path: Path
+def test_no_manifest_reads_as_an_empty_one(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+
+    found = read_manifest(files)
+
+    assert (found.policy_model, found.output, found.is_adaptive) == (None, None, False)
+    assert found.settings == {}
+    mark_adaptive(files, 5)
+    assert not files.run.exists()
+
+
+def test_members_of_a_younger_version_are_kept(files: RunFiles) -> None:
+    members = orjson.loads(files.run.read_bytes())
+    files.run.write_bytes(orjson.dumps({"younger": [1], **members}))
+
+    remember_model(files, "m2")
+    mark_adaptive(files, 7)
+
+    found = orjson.loads(files.run.read_bytes())
+    plan = {**members["plan"], "num_rollouts": 7}
+    assert found == {
+        "younger": [1], **members, "policy_model_name": "m2", "adaptive": True,
+        "plan": plan,
+    }  # fmt: skip
+    assert list(found)[-1] == "adaptive"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
+def test_a_damaged_manifest_is_refused_by_name(
+    files: RunFiles, tmp_path: Path, content: bytes
 ) -> None:
+    files.run.write_bytes(content)
     checked = check_input(tmp_path / "in.jsonl", PlanOptions())
 
-    with pytest.raises(ConfigError, match=f"output {re.escape(files.rollouts.name)}"):
-        materialize(checked, RunFiles(tmp_path / "r.v2"))
+    with pytest.raises(RecordError, match=r"r_run\.json:1: is not"):
+        known_model(files)
+    with pytest.raises(RecordError, match=r"r_run\.json:1: is not"):
+        materialize(checked, files)
+    assert files.run.read_bytes() == content
+
+
+def test_settings_that_are_no_object_are_refused(files: RunFiles) -> None:
+    files.run.write_bytes(b'{"settings":[]}')
+
+    with pytest.raises(RecordError, match=r"r_run\.json: settings is not an object"):
+        _ = read_manifest(files).settings
+
+
+def test_a_look_at_a_plan_goes_on_beside_a_damaged_manifest(
+    files: RunFiles, tmp_path: Path
+) -> None:
+    files.run.write_bytes(b"{")
+    checked = check_input(tmp_path / "in.jsonl", PlanOptions())
+
+    assert sound_manifest(files).members == {}
+    assert is_planned(checked, files)
+    refuse_change(checked, files)

@@ -40,7 +40,7 @@ class PromptTemplate(Frozen):
         return text
 
     def messages(self, row: Mapping[str, Any]) -> list[dict[str, str]]:
-        """Return the messages of one row, in Gym's form.
+        """Return the messages of one row, the system's first: `role` and `content`.
 
         Raises:
             RecordError: the row lacks what a place stands for, or cannot be formatted

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from reward_profiling.errors import RecordError
-from reward_profiling.planning.prompt_template import PromptTemplate
+from reward_profiling.planning.additions.prompt_template import PromptTemplate
 
 ROW: dict[str, Any] = {
     "q": "why?", "n": 1.5, "none": None, "yes": True, "list": [1, 2], "wide": 7,

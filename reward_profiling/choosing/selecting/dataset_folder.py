@@ -5,11 +5,19 @@ type. A column that is text in one row and a list in another, or an object whose
 differ from row to row, is written as JSON text and named in the card.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import orjson
 
+from reward_profiling.choosing.selection import SelectionSummary
+from reward_profiling.files.json_lines import (
+    parse_object,
+    read_lines,
+    replace_bytes,
+    replace_rows,
+)
 from reward_profiling.numerics.number_column import INT64
 
 Shape = str | tuple[Any, ...]
@@ -65,7 +73,7 @@ def _joined_nested(one: tuple[Any, ...], other: tuple[Any, ...]) -> Shape:
     return ("object", *members)
 
 
-class Columns:
+class ColumnTypes:
     """Learns the types of columns from rows, then writes rows that keep to them."""
 
     def __init__(self) -> None:
@@ -79,16 +87,11 @@ class Columns:
 
     @property
     def as_text(self) -> list[str]:
-        """Columns that are written as JSON text."""
+        """Columns that are written as JSON text, by name."""
         return sorted(n for n, shape in self._shapes.items() if _is_mixed(shape))
 
-    @property
-    def names(self) -> list[str]:
-        """All columns, in order of first appearance."""
-        return list(self._shapes)
-
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the row with every column, in one order."""
+        """Return the row with every column, in order of first appearance."""
         texts = set(self.as_text)
         return {
             name: _text(row.get(name)) if name in texts else row.get(name)
@@ -106,7 +109,10 @@ def _text(value: object) -> str | None:
 
 
 def card(title: str, lines: Iterable[str], as_text: Iterable[str]) -> str:
-    """Return the folder's README.md: how it is loaded, and its figures."""
+    """Return the folder's README.md: `lines` about it, and how it is loaded.
+
+    `as_text` are the columns that are held as JSON text.
+    """
     texts = list(as_text)
     body = "\n".join(f"- {line}" for line in lines)
     told = ""
@@ -123,3 +129,37 @@ def card(title: str, lines: Iterable[str], as_text: Iterable[str]) -> str:
         "```python\nfrom datasets import load_dataset\n\n"
         'rows = load_dataset("FOLDER", split="train")  # in their order\n```\n'
     )
+
+
+def dataset_files(folder: Path) -> tuple[Path, Path]:
+    """Return the files of a dataset folder: the rows, and the card."""
+    return folder / "data" / "train.jsonl", folder / "README.md"
+
+
+def write_dataset(folder: Path, kept: Path, summary: SelectionSummary) -> None:
+    """Write the kept rows as a folder that `datasets.load_dataset` takes.
+
+    `kept` is the file of kept rows, already written.
+
+    Raises:
+        OutputWriteError: the disk does not take a file; what was there stays.
+    """
+    types = ColumnTypes()
+    for line in read_lines(kept):
+        types.see(parse_object(line.text))
+    data, readme = dataset_files(folder)
+    replace_rows(data, (types.row(parse_object(r.text)) for r in read_lines(kept)))
+    text = card(folder.resolve().name, _card_lines(summary), types.as_text)
+    replace_bytes(readme, text.encode())
+
+
+def _card_lines(summary: SelectionSummary) -> Iterator[str]:
+    yield (
+        f"{summary.kept} of {summary.num_rows} task rows, selected by pass rate in"
+        f" {summary.band}"
+    )
+    if summary.mean_pass_rate is not None:
+        yield f"mean pass rate {summary.mean_pass_rate:.3f} (n={summary.kept} rows)"
+    yield f"{summary.rejected} rows rejected, {summary.undetermined} undetermined"
+    for reason, count in summary.reasons.items():
+        yield f"{count} rows: {reason}"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reward_profiling.errors import ConfigError, DatasetError
-from reward_profiling.planning.skill_folder import read_skills
+from reward_profiling.planning.additions.skill_folder import read_skills
 
 SKILL = "---\nname: one\ndescription: d\n---\nbody"
 

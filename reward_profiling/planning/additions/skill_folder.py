@@ -17,7 +17,10 @@ _DIGITS = 12
 
 
 def read_skills(given: str) -> dict[str, Any]:
-    """Return `skills_ref`: the path as given, a digest of the content, the skills.
+    """Return `skills_ref`, which rows are stamped with.
+
+    Its members are `path` as given, `hash`, 12 hexadecimal digits of the content, and
+    `skills`, each with its name, description and version, in order of their folders.
 
     Raises:
         ConfigError: there is no such folder.

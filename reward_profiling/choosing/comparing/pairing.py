@@ -1,25 +1,33 @@
 """Which task of one run is which of another: by what it says, never by its index."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
 
+from reward_profiling.choosing.comparing.task_pairs import Side
 from reward_profiling.choosing.row_matching import Contents
+from reward_profiling.planning.row_members import TaskIndex
+
+Positions = list[tuple[int, int]]
+"""Positions in the baseline and in the candidate, one of each a pair."""
 
 
 class RunTask(NamedTuple):
     """One (task, agent) of a run, and what it says."""
 
-    place: int
-    """Position among the run's units."""
     agent: str
     contents: Contents
+    task_index: TaskIndex
+    """Its index in this run."""
+    side: Side | None = None
+    """Its numbers; None where nothing is scored."""
+    label: str | None = None
+    """The beginning of its prompt."""
 
 
 class Paired(NamedTuple):
     """Tasks of two runs that say the same."""
 
-    pairs: list[tuple[int, int]]
-    """Positions in the baseline and in the candidate."""
+    pairs: Positions
     num_changed: int
     """Pairs that differ in settings, such as the temperature."""
 
@@ -29,21 +37,24 @@ def pair_tasks(baseline: Sequence[RunTask], candidate: Sequence[RunTask]) -> Pai
 
     What says the same to the letter is paired first; then what differs only in what a
     plan may change. Of several that cannot be told apart, as many as both have are
-    paired in order.
+    paired in order. Pairs come in the order of the baseline.
     """
     same = _matching(baseline, candidate, "whole", [])
     alike = _matching(baseline, candidate, "core", same)
     return Paired(sorted([*same, *alike]), len(alike))
 
 
+Part = Literal["whole", "core"]
+
+
 def _matching(
     baseline: Sequence[RunTask],
     candidate: Sequence[RunTask],
-    kind: str,
-    paired: Sequence[tuple[int, int]],
-) -> list[tuple[int, int]]:
-    left = _grouped(baseline, kind, {before for before, _ in paired})
-    right = _grouped(candidate, kind, {after for _, after in paired})
+    part: Part,
+    paired: Positions,
+) -> Positions:
+    left = _grouped(baseline, part, {before for before, _ in paired})
+    right = _grouped(candidate, part, {after for _, after in paired})
     return [
         pair
         for key, places in left.items()
@@ -52,11 +63,11 @@ def _matching(
 
 
 def _grouped(
-    tasks: Iterable[RunTask], kind: str, taken: set[int]
+    tasks: Sequence[RunTask], part: Part, taken: Collection[int]
 ) -> dict[tuple[bytes, str], list[int]]:
     groups: dict[tuple[bytes, str], list[int]] = {}
-    for task in tasks:
-        if task.place not in taken:
-            key = (getattr(task.contents, kind), task.agent)
-            groups.setdefault(key, []).append(task.place)
+    for place, task in enumerate(tasks):
+        if place not in taken:
+            key = (getattr(task.contents, part), task.agent)
+            groups.setdefault(key, []).append(place)
     return groups

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from reward_profiling.errors import ConfigError
-from reward_profiling.planning.prompt_file import read_prompt
-from reward_profiling.planning.prompt_template import PromptTemplate
+from reward_profiling.planning.additions.prompt_file import read_prompt
+from reward_profiling.planning.additions.prompt_template import PromptTemplate
 
 
 def written(folder: Path, content: str | bytes) -> Path:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from reward_profiling.errors import ConfigError
 from reward_profiling.files.json_lines import open_to_read
 from reward_profiling.files.yaml_text import parse_mapping
-from reward_profiling.planning.prompt_template import PromptTemplate
+from reward_profiling.planning.additions.prompt_template import PromptTemplate
 
 
 def read_prompt(path: Path) -> tuple[PromptTemplate, list[str]]:

@@ -1,0 +1,1 @@
+"""Comparing: what the difference of two runs is, and what it says."""

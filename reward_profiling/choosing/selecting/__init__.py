@@ -1,0 +1,1 @@
+"""Selecting: source rows, what decides about them, and where they are written."""

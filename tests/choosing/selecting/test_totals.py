@@ -1,0 +1,21 @@
+from fractions import Fraction
+
+import pytest
+
+from reward_profiling.choosing.selecting.totals import compare_rates
+from reward_profiling.choosing.selection import SelectOptions
+
+
+def options(**given: object) -> SelectOptions:
+    return SelectOptions.model_validate(given)
+
+
+def test_an_earlier_rate_is_compared_row_by_row() -> None:
+    pairs = [(0.5, Fraction(1, 2)), (0.9, Fraction(1, 2)), (0.1, Fraction(0))]
+
+    found = compare_rates("pass_rate", pairs, options(open_ends=True).band)
+
+    assert found is not None
+    assert (found.num_rows, found.num_moved) == (3, 1)
+    assert (found.old_mean, found.new_mean) == pytest.approx((0.5, 1 / 3))
+    assert compare_rates("pass_rate", [], options(open_ends=True).band) is None
