@@ -12,12 +12,12 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from reward_profiling.insights.lengths import pearson
-from reward_profiling.insights.schema import Interval
+from reward_profiling.numerics.correlation import pearson
 from reward_profiling.numerics.figures import figure, signed_figure
 from reward_profiling.numerics.student_t import Z_975, t_975
 from reward_profiling.numerics.uncertainty import (
     MIN_TASKS,
+    Interval,
     mean_of,
     rerun_error,
     standard_error,

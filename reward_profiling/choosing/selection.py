@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from reward_profiling.errors import ConfigError
-from reward_profiling.insights.lengths import pearson
+from reward_profiling.numerics.correlation import pearson
 from reward_profiling.numerics.uncertainty import mean_of
 from reward_profiling.values import Frozen, Name
 from reward_profiling.wire import AGENT_REF, NG_PREFIX, PARAMS, TASK_ID, TASK_INPUT

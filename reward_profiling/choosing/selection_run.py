@@ -49,7 +49,7 @@ from reward_profiling.files.json_lines import (
 )
 from reward_profiling.files.line_edits import with_member, without_members
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.insights.table_reading import as_read
+from reward_profiling.insights.interpretation import interpret
 from reward_profiling.insights.units import units_of
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.table_of_output import read_rollout_table
@@ -240,7 +240,7 @@ def _counts(files: RunFiles, plan: Path, options: SelectOptions) -> CountsByTask
         signal_tolerance=options.signal_tolerance,
         leave_out_empty=options.leave_out_empty,
     )
-    table = as_read(table, reading)
+    table = interpret(table, reading)
     counts: dict[TaskIndex, dict[str, Counts]] = {}
     for unit in units_of(table, reading):
         by_agent = counts.setdefault(table.tasks[unit.task], {})

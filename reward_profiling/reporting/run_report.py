@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from reward_profiling.insights.schema import Insights, Section
+from reward_profiling.insights.document import Insights
+from reward_profiling.insights.section import Section
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting.outcome import shortened
 from reward_profiling.reporting.summary_words import findings, headline, mean_with_error
