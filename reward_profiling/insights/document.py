@@ -9,8 +9,8 @@ the same file, whatever the order of their lines.
 Version 1 is the first. A field that is added keeps the version; one that is removed,
 renamed or given another meaning raises it.
 
-To derive it is pure, and linear in the rollouts. What a run has little of (agents,
-metrics, findings) is made at once; the tasks come one by one.
+It is derived from the table alone, in time linear in the rollouts. What a run has
+little of (agents, metrics, findings) is made at once; the tasks come one by one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -146,21 +146,18 @@ def derive(
     table = interpret(table, options)
     units = units_of(table, options)
     has_rollouts = len(table) <= MOST_ROLLOUTS
+
+    def section(agent: str | None, its: Sequence[Unit]) -> Section:
+        return section_of(agent, table, its, options, answers)
+
     parts = [
-        AgentPart(
-            table=table,
-            units=its,
-            section=section_of(table.agents[agent], table, its, options, answers),
-            options=options,
-        )
+        AgentPart(table, its, section(table.agents[agent], its), options)
         for agent, its in sorted(_by_agent(units).items())
     ]
-    # The only agent's numbers are the run's.
-    run = (
-        msgspec.structs.replace(parts[0].section, agent=None)
-        if len(parts) == 1
-        else section_of(None, table, units, options, answers)
-    )
+    if len(parts) == 1:  # the only agent's numbers are the run's
+        run = msgspec.structs.replace(parts[0].section, agent=None)
+    else:
+        run = section(None, units)
     metrics = summarize_metrics(table, units)
     head = Insights(
         reading=_settings(options),

@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -45,11 +46,10 @@ TASKS = st.lists(st.lists(ROLLOUTS, min_size=1, max_size=6), min_size=1, max_siz
 def insights(
     *tasks: Sequence[Rollout | float],
     answers: list[int] | None = None,
-    **options: object,
+    **options: Any,  # noqa: ANN401 - those of `ProfileOptions`
 ) -> Insights:
-    chosen = ProfileOptions.model_validate(options)
     given_answers = None if answers is None else array("q", answers)
-    return derive_insights(table_of(tasks), chosen, given_answers)
+    return derive_insights(table_of(tasks), ProfileOptions(**options), given_answers)
 
 
 def table_of(tasks: Sequence[Sequence[Rollout | float]]) -> RolloutTable:

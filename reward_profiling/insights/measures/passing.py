@@ -112,17 +112,26 @@ def passing_of(
         passed=sum(unit.c for unit in units),
         num_rollouts=sum(unit.n for unit in units),
         curve=pass_curve(pass_counts(units)),
-        majority=None
-        if answers is None
-        else majority(
-            [
-                (answers[row], is_pass(table.reward[row], options.pass_threshold))
-                for row in scored_rows(table, unit.rows)
-                if answers[row]
-            ]
-            for unit in units
+        majority=(
+            None
+            if answers is None
+            else majority(
+                _answered(table, unit, answers, options.pass_threshold)
+                for unit in units
+            )
         ),
     )
+
+
+def _answered(
+    table: RolloutTable, unit: Unit, answers: Sequence[int], threshold: float
+) -> list[tuple[int, bool]]:
+    """Return (answer, whether it passes) of the scored rollouts that have an answer."""
+    return [
+        (answers[row], is_pass(table.reward[row], threshold))
+        for row in scored_rows(table, unit.rows)
+        if answers[row]
+    ]
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
