@@ -2,7 +2,6 @@ import pytest
 
 from reward_profiling.numerics.correlation import pearson, ranks, spearman
 
-TOLERANCE = 1e-6
 TOKENS = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0]
 REWARDS = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
 

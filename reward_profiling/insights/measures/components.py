@@ -1,6 +1,7 @@
 """Components of the reward (GDPO): each by its own numbers."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
@@ -40,22 +41,19 @@ def components_of(
     table: RolloutTable, units: Sequence[Unit], tolerance: float
 ) -> tuple[tuple[Component, ...], int]:
     """Return the components' numbers, and in how many tasks only they differ."""
+    constant = {
+        place
+        for place, unit in enumerate(units)
+        if unit.n >= MIN_ROLLOUTS and not unit.has_signal
+    }
     only: set[int] = set()
     found = []
     for name, column in sorted(table.components.items()):
-        values: list[float] = []
-        tasks = signal = here = 0
-        for place, unit in enumerate(units):
-            own = known_values(column, scored_rows(table, unit.rows))
-            values += own
-            if len(own) < MIN_ROLLOUTS:
-                continue
-            differs = max(own) - min(own) > tolerance
-            is_only = differs and unit.n >= MIN_ROLLOUTS and not unit.has_signal
-            tasks += 1
-            signal += differs
-            here += is_only
-            only |= {place} if is_only else set()
+        own = [known_values(column, scored_rows(table, unit.rows)) for unit in units]
+        told = {at: v for at, v in enumerate(own) if len(v) >= MIN_ROLLOUTS}
+        differing = {at for at, v in told.items() if max(v) - min(v) > tolerance}
+        only |= differing & constant
+        values = list(chain.from_iterable(own))
         if values:
             mean = mean_of(values)
             found.append(
@@ -64,9 +62,9 @@ def components_of(
                     num_rollouts=len(values),
                     mean=mean,
                     std=std(values, mean),
-                    num_tasks=tasks,
-                    num_signal=signal,
-                    num_signal_only_here=here,
+                    num_tasks=len(told),
+                    num_signal=len(differing),
+                    num_signal_only_here=len(differing & constant),
                 )
             )
     return tuple(found), len(only)
