@@ -20,7 +20,7 @@ from reward_profiling.choosing.comparing.paired_difference import difference_of
 from reward_profiling.choosing.comparing.task_pairs import Pair, Side
 from reward_profiling.choosing.comparison import CompareOptions
 from reward_profiling.numerics.uncertainty import (
-    Bounds,
+    Interval,
     clopper_pearson,
     mean_interval,
     mean_of,
@@ -60,12 +60,12 @@ def of_the_mean(
     for _ in range(runs):
         rates = [random.betavariate(*ability) for _ in range(tasks)]
         means = [passes(rate, 8, random) / 8 for rate in rates]
-        found.append(mean_interval(means, Bounds(0.0, 1.0)))
+        found.append(mean_interval(means, Interval(0.0, 1.0)))
     told = [bounds for bounds in found if bounds is not None]
     return Held(
-        sum(low <= truth <= high for low, high in told) / max(1, len(told)),
+        sum(one.low <= truth <= one.high for one in told) / max(1, len(told)),
         len(told) / runs,
-        sum(high - low for low, high in told) / max(1, len(told)),
+        sum(one.high - one.low for one in told) / max(1, len(told)),
     )
 
 

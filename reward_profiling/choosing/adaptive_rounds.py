@@ -88,8 +88,8 @@ def width(state: TaskState) -> float:
     """Return the width of Wilson's 95 % interval of the pass rate; 1 for no rollout."""
     if not state.n:
         return 1.0
-    low, high = wilson(state.c, state.n)
-    return high - low
+    interval = wilson(state.c, state.n)
+    return interval.high - interval.low
 
 
 def is_settled(state: TaskState, options: AdaptiveOptions) -> bool:

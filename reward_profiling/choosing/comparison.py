@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reward_profiling.insights.schema import Interval
+from reward_profiling.numerics.uncertainty import Interval
 from reward_profiling.values import Computed, Frozen
 
 SCHEMA_VERSION = 1

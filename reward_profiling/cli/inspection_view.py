@@ -20,7 +20,7 @@ from reward_profiling.reporting.inspection import (
     overview,
 )
 from reward_profiling.reporting.overview import Tenth
-from reward_profiling.reporting.summary_words import COLUMNS, agent_cells, findings
+from reward_profiling.reporting.summary_words import COLUMNS, agent_cells, notices
 
 _BAR = "█"
 _PARTS = " ▏▎▍▌▋▊▉"
@@ -99,8 +99,8 @@ def _show_completion(found: Overview, counts: RunSummary) -> None:
             parts.append(f"{count} {words}")
     style = "yellow" if counts.is_partial else "green"
     out.print(Text(", ".join(parts), style=f"bold {style}"))
-    for finding in findings(counts):
-        out.print(Text(f"  ! {finding}", style="yellow"))
+    for notice in notices(counts):
+        out.print(Text(f"  ! {notice}", style="yellow"))
 
 
 def _show_health(files: RunFiles) -> None:

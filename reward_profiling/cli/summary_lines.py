@@ -11,8 +11,8 @@ from reward_profiling.reporting.summary_words import (
     COLUMNS,
     LEGEND,
     agent_cells,
-    findings,
     headline,
+    notices,
 )
 
 
@@ -28,8 +28,8 @@ def summary_lines(summary: RunSummary, width: int) -> Iterator[Styled]:
     """Yield what is missing first, then a table of the agents."""
     is_whole = not summary.is_partial and not summary.unscored
     yield Styled(headline(summary), "bold green" if is_whole else "bold yellow")
-    for finding in findings(summary):
-        yield Styled(f"  ! {finding}", "yellow")
+    for notice in notices(summary):
+        yield Styled(f"  ! {notice}", "yellow")
     yield Styled("")
     rows = [agent_cells(agent) for agent in summary.agents]
     yield from table_lines(COLUMNS, rows, width)

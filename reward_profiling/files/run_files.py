@@ -98,7 +98,7 @@ class RunFiles(msgspec.Struct, frozen=True):
 
     @property
     def insights(self) -> Path:
-        """What the rewards say: one object, `insights.schema.Insights`."""
+        """What the rewards say: one object, `insights.document.Insights`."""
         return self._beside("_insights.json")
 
     @property

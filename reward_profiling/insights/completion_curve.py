@@ -2,9 +2,21 @@
 
 from collections.abc import Iterable
 
-from reward_profiling.insights.schema import CompletionPoint
+import msgspec
 
 MOST_POINTS = 200
+
+
+class CompletionPoint(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """How many rollouts had finished by a moment."""
+
+    seconds: float
+    """Since the first rollout started, over all runs of the output."""
+
+    finished: int
+    """Rollouts finished by then."""
 
 
 def completion_curve(

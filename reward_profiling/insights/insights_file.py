@@ -1,18 +1,20 @@
 """`<stem>_insights.json`: written task by task, read in whole or only its head.
 
-One JSON object (`insights.schema.Insights`). Its first line holds everything but
-the tasks, which follow one a line, so that the head of a long file is read at once.
+One JSON object (`document.Insights`). Its first line holds everything but the tasks,
+which follow one a line, so that the head of a long file is read at once.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
-from pydantic import ValidationError
+import msgspec
+import orjson
 
 from reward_profiling.errors import RecordError
 from reward_profiling.files.json_lines import open_to_read, replace_file
-from reward_profiling.insights.schema import SCHEMA_VERSION, Insights, TaskInsight
+from reward_profiling.insights.document import SCHEMA_VERSION, Insights
+from reward_profiling.insights.task_insights import TaskInsight
 
 _TASKS = b'"tasks":['
 
@@ -21,15 +23,21 @@ def replace_insights(path: Path, head: Insights, tasks: Iterable[TaskInsight]) -
     """Write the file whole or not at all; the head's own tasks are left out."""
 
     def write(file: IO[bytes]) -> None:
-        text = head.model_dump_json(exclude={"tasks"}).encode()
-        file.write(text.removesuffix(b"}") + b",\n" + _TASKS)
+        named = msgspec.structs.asdict(head)
+        del named["tasks"]
+        file.write(_json(named).removesuffix(b"}") + b",\n" + _TASKS)
         between = b"\n"
         for task in tasks:
-            file.write(between + task.model_dump_json().encode())
+            file.write(between + _json(task))
             between = b",\n"
         file.write(b"\n]}\n")
 
     replace_file(path, write)
+
+
+def _json(value: object) -> bytes:
+    # Not by msgspec, which writes whole floats from 2^53 on as whole numbers.
+    return orjson.dumps(value, default=msgspec.structs.asdict)
 
 
 def read_insights(path: Path) -> Insights:
@@ -56,18 +64,16 @@ def read_insights_head(path: Path) -> Insights:
         if mark == _TASKS:
             return _parsed(path, head.rstrip(b",\n") + b"," + _TASKS + b"]}")
         whole = _parsed(path, head + mark + file.read())
-        return whole.model_copy(update={"tasks": ()})
+        return msgspec.structs.replace(whole, tasks=())
 
 
 def _parsed(path: Path, text: bytes) -> Insights:
     try:
-        insights = Insights.model_validate_json(text)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, fault["loc"][:3]))
+        insights = msgspec.json.decode(text, type=Insights)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(
-            f"{path} holds no insights of schema version {SCHEMA_VERSION}"
-            f" ({where}: {fault['msg']}); run `reward-profiling profile` again"
+            f"{path} holds no insights of schema version {SCHEMA_VERSION} ({error});"
+            " run `reward-profiling profile` again"
         ) from error
     if insights.schema_version != SCHEMA_VERSION:
         raise RecordError(

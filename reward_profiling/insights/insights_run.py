@@ -1,18 +1,20 @@
 """Insights: plan, records and failures of an output become what its rewards say."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from reward_profiling.collecting.on_disk.timings import read_timings
 from reward_profiling.files.own_version import made_by
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.files.source_marks import spelled
 from reward_profiling.insights.completion_curve import completion_curve
-from reward_profiling.insights.derivation import Derivation
+from reward_profiling.insights.document import Insights, derive
 from reward_profiling.insights.insights_file import replace_insights
-from reward_profiling.insights.schema import Insights, TaskInsight
+from reward_profiling.insights.task_insights import TaskInsight
 from reward_profiling.planning.on_disk.plan_file import read_labels
 from reward_profiling.planning.on_disk.run_manifest import known_model
 from reward_profiling.profiling.options import ProfileOptions
@@ -44,16 +46,15 @@ def write_insights(
     answers = None
     if options.answer_field is not None:
         answers = _answers(table, records, options.answer_field)
-    derivation = Derivation(table, options, answers)
-    head = derivation.head.model_copy(
-        update={
-            "made_by": made_by(),
-            "output": spelled(files.rollouts.name),
-            "model": known_model(files),
-            "completion": completion_curve(read_timings(files.timings)),
-        }
+    derived = derive(table, options, answers)
+    head = msgspec.structs.replace(
+        derived.head,
+        made_by=made_by(),
+        output=spelled(files.rollouts.name),
+        model=known_model(files),
+        completion=completion_curve(read_timings(files.timings)),
     )
-    replace_insights(files.insights, head, _labelled(derivation, plan))
+    replace_insights(files.insights, head, _labelled(derived.tasks, plan))
     return head
 
 
@@ -95,10 +96,10 @@ def _warnings(head: Insights, options: ProfileOptions) -> Iterator[str]:
         )
 
 
-def _labelled(derivation: Derivation, plan: Path) -> Iterator[TaskInsight]:
+def _labelled(tasks: Iterable[TaskInsight], plan: Path) -> Iterator[TaskInsight]:
     labels = read_labels(plan)
-    for task in derivation.tasks():
-        yield task.model_copy(update={"label": labels.get(task.task_index)})
+    for task in tasks:
+        yield msgspec.structs.replace(task, label=labels.get(task.task_index))
 
 
 def _answers(table: RolloutTable, rollouts: Sequence[Path], field: str) -> "array[int]":

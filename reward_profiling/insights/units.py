@@ -5,14 +5,21 @@ hundred bytes, whatever its rollouts hold.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from reward_profiling.insights.learning_signal import Signature, signature_of
+from reward_profiling.insights.table_rows import scored_rewards
 from reward_profiling.numerics.uncertainty import mean_of, variance
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.passes import num_passing
-from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
+from reward_profiling.profiling.rollout_table import RolloutTable
+
+Signature = tuple[int, ...]
+"""How often each distinct reward of a task occurs, ascending."""
+
+PassCounts = Mapping[tuple[int, int], int]
+"""How many tasks have n scored rollouts of which c pass, by (n, c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +85,21 @@ def _unit(table: RolloutTable, rows: Sequence[int], options: ProfileOptions) -> 
     )
 
 
-def scored_rows(table: RolloutTable, rows: Sequence[int]) -> list[int]:
-    """Return those of the rows whose reward counts."""
-    status, scored = table.status, RolloutStatus.SCORED
-    return [row for row in rows if status[row] == scored]
+def signature_of(rewards: Sequence[float], tolerance: float) -> Signature:
+    """Return how often each distinct reward occurs; `()` for none.
+
+    Rewards within the tolerance of the smallest of a kind are of that kind.
+    """
+    counts: list[int] = []
+    first = -math.inf
+    for reward in sorted(rewards):
+        if not counts or reward - first > tolerance:
+            counts.append(0)
+            first = reward
+        counts[-1] += 1
+    return tuple(sorted(counts))
 
 
-def scored_rewards(table: RolloutTable, rows: Sequence[int]) -> list[float]:
-    """Return the rewards of those of the rows whose reward counts."""
-    return [table.reward[row] for row in scored_rows(table, rows)]
+def pass_counts(units: Iterable[Unit]) -> Counter[tuple[int, int]]:
+    """Count the units that have a scored rollout by (n, c)."""
+    return Counter((unit.n, unit.c) for unit in units if unit.n)

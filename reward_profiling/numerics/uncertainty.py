@@ -6,6 +6,7 @@ Formulas: `statistics.md` D1, D2 and D3; Miller 2024, arXiv 2411.00640. Sums are
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
@@ -16,15 +17,20 @@ ALPHA = 0.05
 MIN_TASKS = 5
 """Tasks below which no interval of a mean is given: the simulation in
 `benchmarks/coverage.py` shows what it would be worth."""
-_TWO = 2
+MIN_VALUES = 2
+"""Values below which there is no spread."""
 _HALVINGS = 60
 
 
-class Bounds(NamedTuple):
-    """An interval."""
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Bounds of an estimate, or of what a number can be."""
 
     low: float
+    """Lower bound."""
+
     high: float
+    """Upper bound."""
 
 
 _TOO_LARGE = (OverflowError, ValueError)
@@ -63,7 +69,7 @@ def variance(values: Sequence[float], mean: float | None = None) -> float | None
 
     It is infinite where squares do not fit in a float.
     """
-    if len(values) < _TWO:
+    if len(values) < MIN_VALUES:
         return None
     squares = _squares(values, mean_of(values) if mean is None else mean)
     return squares.total / (len(values) - 1) * squares.scale * squares.scale
@@ -71,7 +77,7 @@ def variance(values: Sequence[float], mean: float | None = None) -> float | None
 
 def std(values: Sequence[float], mean: float | None = None) -> float | None:
     """Return the sample standard deviation (ddof 1); None below two values."""
-    if len(values) < _TWO:
+    if len(values) < MIN_VALUES:
         return None
     squares = _squares(values, mean_of(values) if mean is None else mean)
     return math.sqrt(squares.total / (len(values) - 1)) * squares.scale
@@ -117,7 +123,7 @@ def counted_error(pairs: Collection[tuple[float, int]]) -> float | None:
     The values are rates, which need no care for squares that do not fit.
     """
     n = sum(tasks for _, tasks in pairs)
-    if n < _TWO:
+    if n < MIN_VALUES:
         return None
     mean = counted_mean(pairs)
     squares = math.fsum(tasks * (value - mean) ** 2 for value, tasks in pairs)
@@ -134,7 +140,7 @@ def clustered_error(sums: Sequence[float], counts: Sequence[int]) -> float | Non
     clusters = [
         (total, count) for total, count in zip(sums, counts, strict=True) if count
     ]
-    if len(clusters) < _TWO:
+    if len(clusters) < MIN_VALUES:
         return None
     n = sum(count for _, count in clusters)
     try:
@@ -164,7 +170,7 @@ def rerun_error(
     return math.sqrt(total) / len(variances), len(variances)
 
 
-def mean_interval(means: Sequence[float], span: Bounds) -> Bounds | None:
+def mean_interval(means: Sequence[float], span: Interval) -> Interval | None:
     """Return the 95 % interval of a mean over tasks; None where none is honest.
 
     `span` is what a task's mean can be. The interval is Student's t with two tasks
@@ -178,13 +184,15 @@ def mean_interval(means: Sequence[float], span: Bounds) -> Bounds | None:
     added = [*means, span.low, span.high]
     centre, error = mean_of(added), standard_error(added)
     reach = t_975(len(added) - 1) * (error or 0.0)
-    return Bounds(max(span.low, centre - reach), min(span.high, centre + reach))
+    return Interval(max(span.low, centre - reach), min(span.high, centre + reach))
 
 
-def span_of(lowest: float, highest: float, threshold: float) -> Bounds:
+def span_of(lowest: float, highest: float, threshold: float) -> Interval:
     """Return what rewards can be: what was seen, what passes, and else zero."""
     low, high = min(lowest, threshold), max(highest, threshold)
-    return Bounds(low, high) if low < high else Bounds(min(0.0, low), max(0.0, high))
+    return (
+        Interval(low, high) if low < high else Interval(min(0.0, low), max(0.0, high))
+    )
 
 
 def caution(error: float | None, count: int) -> str | None:
@@ -203,7 +211,7 @@ def caution(error: float | None, count: int) -> str | None:
 
 
 @lru_cache(maxsize=65_536)
-def wilson(passed: int, count: int) -> Bounds:
+def wilson(passed: int, count: int) -> Interval:
     """Return Wilson's 95 % interval of a rate; `count` >= 1."""
     rate, z2 = passed / count, Z_975 * Z_975
     centre = (rate + z2 / (2 * count)) / (1 + z2 / count)
@@ -212,18 +220,18 @@ def wilson(passed: int, count: int) -> Bounds:
     # Exact at the ends, where rounding would leave a trace beyond 0 or 1.
     low = 0.0 if passed == 0 else centre - half
     high = 1.0 if passed == count else centre + half
-    return Bounds(low, high)
+    return Interval(low, high)
 
 
 @lru_cache(maxsize=65_536)
-def clopper_pearson(passed: int, count: int) -> Bounds:
+def clopper_pearson(passed: int, count: int) -> Interval:
     """Return the exact 95 % interval of a rate, which covers at least that often."""
     low, high = 0.0, 1.0
     if passed:
         low = _root(lambda p: upper_tail(passed, count, p) - ALPHA / 2)
     if passed < count:
         high = _root(lambda p: ALPHA / 2 - (1 - upper_tail(passed + 1, count, p)))
-    return Bounds(low, high)
+    return Interval(low, high)
 
 
 def _root(rising: Callable[[float], float]) -> float:

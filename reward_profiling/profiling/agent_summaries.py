@@ -13,12 +13,10 @@ import msgspec
 
 from reward_profiling.numerics.number_column import gathered
 from reward_profiling.numerics.uncertainty import counted_mean, mean_of, standard_error
-from reward_profiling.profiling.passes import num_passing
+from reward_profiling.profiling.passes import MIN_ROLLOUTS, num_passing
 from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 
-_TELLING = 2
-"""Scored rollouts below which a task is undetermined."""
 NO_FAILURE_CLASS = "(no class)"
 
 
@@ -77,7 +75,7 @@ def _count(
     if not rewards:
         return
     tally.means.append(mean_of(rewards))
-    if len(rewards) < _TELLING:
+    if len(rewards) < MIN_ROLLOUTS:
         tally.passes["undetermined"] += 1
         return
     rate = pass_rate(rewards, threshold)

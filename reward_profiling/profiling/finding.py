@@ -1,10 +1,13 @@
 """A finding: something to know before the numbers are trusted."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 Severity = Literal["critical", "warning", "note"]
 """How bad a finding is: the numbers mislead, a part of them may, or worth knowing."""
+
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "note")
+"""The worst first."""
 
 Evidence = int | float | str | None
 
@@ -12,8 +15,6 @@ Evidence = int | float | str | None
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """Something to know before the numbers are trusted."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid", "ser_json_inf_nan": "null"}
 
     name: str
     """What kind, in snake_case; stable: `insights.checks.check_list.NAMES` lists them.

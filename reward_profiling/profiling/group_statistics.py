@@ -18,6 +18,7 @@ from reward_profiling.numerics.number_column import (
     is_constant,
     positions_of,
 )
+from reward_profiling.numerics.uncertainty import MIN_VALUES
 from reward_profiling.profiling.metric_columns import (
     STATISTICS,
     Columns,
@@ -30,8 +31,6 @@ Column = list[Number | None]
 _MOST_AT_ONCE = 128
 """Records of a group up to which they are added up in one pass (NumPy's block)."""
 _HALF_OF_LARGEST = sys.float_info.max / 2
-_TELLING = 2
-"""Values below which a group of several records has no deviation."""
 
 
 def describe_groups(
@@ -154,7 +153,7 @@ def _with_gaps(values: Sequence[float | None], size: int) -> _Groups | None:
         for start in starts
     ]
     counts = list(map(len, ranked))
-    if min(counts) < _TELLING:
+    if min(counts) < MIN_VALUES:
         return None
     filled = [0.0 if value is None else value for value in values]
     means = list(map(truediv, _sums(_places(filled, size)), counts))

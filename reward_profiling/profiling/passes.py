@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from operator import ge
 
+MIN_ROLLOUTS = 2
+"""Scored rollouts below which a task is undetermined: they tell nothing of its kind."""
 PASS_TOLERANCE = 1e-9
 """How far below the threshold rounding may leave a reward that passes."""
 

@@ -8,7 +8,7 @@ order of the lines that they were read from.
 from array import array
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -29,6 +29,12 @@ class RolloutStatus(IntEnum):
     MISSING = 4
     """It has neither."""
 
+
+StatusName = Literal["scored", "unscored", "masked", "failed", "missing"]
+"""What a `RolloutStatus` is called in files."""
+
+STATUS_NAMES: tuple[StatusName, ...] = get_args(StatusName)
+"""`STATUS_NAMES[status]` is the name of a `RolloutStatus`."""
 
 NO = 0
 YES = 1

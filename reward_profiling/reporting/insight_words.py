@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 
-from reward_profiling.insights.schema import (
-    Insights,
-    Length,
-    Passing,
-    RewardEstimate,
-    Signal,
-)
+from reward_profiling.insights.document import Insights
+from reward_profiling.insights.measures.learning_signal import Signal
+from reward_profiling.insights.measures.length import Length
+from reward_profiling.insights.measures.passing import Passing
+from reward_profiling.insights.measures.reward import RewardEstimate
 from reward_profiling.numerics.figures import figure, percent
 
 _TRIES = (2, 4, 8, 16, 32, 64)

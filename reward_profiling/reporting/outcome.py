@@ -6,7 +6,7 @@ is only worth knowing.
 
 from collections.abc import Sequence
 
-from reward_profiling.profiling.finding import Evidence, Finding, Severity
+from reward_profiling.profiling.finding import SEVERITIES, Evidence, Finding
 from reward_profiling.profiling.options import Strictness
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import headline
@@ -35,7 +35,6 @@ SUSPECT = frozenset({
     "mostly_masked", "nothing_scored", "reward_ignores_answer",
 })  # fmt: skip
 """Names of the findings that say the verifier itself may be wrong."""
-_WORST_FIRST: tuple[Severity, ...] = ("critical", "warning", "note")
 _MAX_FINDINGS = 20
 _MAX_EVIDENCE = 10
 _MAX_WORDS = 4_000
@@ -49,7 +48,7 @@ def attention(summary: RunSummary) -> list[Finding]:
 
 def as_bad_as(severity: Strictness, summary: RunSummary) -> list[Finding]:
     """Return the findings of that severity or a worse one, the worst first."""
-    worse = _WORST_FIRST[: _WORST_FIRST.index(severity) + 1]
+    worse = SEVERITIES[: SEVERITIES.index(severity) + 1]
     return [found for found in summary.findings if found.severity in worse]
 
 

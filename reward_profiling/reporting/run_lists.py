@@ -11,8 +11,8 @@ from reward_profiling import wire
 from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.files.json_lines import parse_object, read_lines
 from reward_profiling.files.run_files import RunFiles
+from reward_profiling.insights.document import Insights
 from reward_profiling.insights.insights_file import read_insights_head
-from reward_profiling.insights.schema import Insights
 from reward_profiling.planning.row_members import RolloutKey, rollout_key
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.run_report import (

@@ -8,10 +8,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from reward_profiling.insights.schema import Insights, Section
+from reward_profiling.insights.document import Insights
+from reward_profiling.insights.section import Section
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting.outcome import shortened
-from reward_profiling.reporting.summary_words import findings, headline, mean_with_error
+from reward_profiling.reporting.summary_words import headline, mean_with_error, notices
 
 MAX_BYTES = 400_000
 """Size of one artifact at most, as JSON."""
@@ -208,7 +209,7 @@ def _finding_lines(summary: RunSummary) -> list[str]:
     ]
     if len(summary.findings) > _MAX_FINDINGS:
         told.append(f"- … and {len(summary.findings) - _MAX_FINDINGS} more findings")
-    others = _stops_and_warnings(summary) if told else findings(summary)
+    others = _stops_and_warnings(summary) if told else notices(summary)
     told += [f"- {_escaped(said)}" for said in others[:_MAX_FINDINGS]]
     return told or ["- nothing to look at"]
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from reward_profiling.numerics.figures import figure
+from reward_profiling.profiling.passes import MIN_ROLLOUTS
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 
 if TYPE_CHECKING:  # these take longer to import than a small profile takes
@@ -13,8 +14,6 @@ if TYPE_CHECKING:  # these take longer to import than a small profile takes
     from reward_profiling.collecting.progress import Progress, RunningMean
     from reward_profiling.planning.plan_summary import PlanSummary
 
-_TELLING = 2
-"""Scored rollouts per task before "never" or "always" means anything."""
 _STANDS_OUT = 4.0
 """How many times the median a rollout must take to be named."""
 
@@ -180,14 +179,14 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def findings(summary: RunSummary) -> list[str]:
+def notices(summary: RunSummary) -> list[str]:
     """Say what a person should look at before trusting the numbers."""
     found = [
         f"{agent.agent}: every one of its {agent.num_scored_tasks} tasks"
         f" {word} passes: passing alone can teach nothing"
         for agent in summary.agents
         for count, word in ((agent.never_pass, "never"), (agent.always_pass, "always"))
-        if count == agent.num_tasks > 1 and agent.scored >= _TELLING * count
+        if count == agent.num_tasks > 1 and agent.scored >= MIN_ROLLOUTS * count
     ]
     found += [
         f"{agent.agent}: {agent.collected} of {agent.planned} rollouts collected"

@@ -4,7 +4,12 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
+from typing import Any
 
+from hypothesis import strategies as st
+
+from reward_profiling.insights.document import Insights, derive_insights
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.rollout_table import NO, RolloutStatus, RolloutTable
 
 SCORED = RolloutStatus.SCORED
@@ -24,6 +29,27 @@ class Rollout:
     failure: str | None = None
     components: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+MASKED = Rollout(status=RolloutStatus.MASKED)
+UNSCORED = Rollout(status=RolloutStatus.UNSCORED)
+FAILED = Rollout(status=RolloutStatus.FAILED, failure="agent_run_error")
+MISSING = Rollout(status=RolloutStatus.MISSING)
+
+ROLLOUTS = st.one_of(
+    st.sampled_from([0.0, 0.5, 1.0]).map(lambda reward: Rollout(reward, tokens=10)),
+    st.sampled_from([MASKED, UNSCORED, FAILED, MISSING]),
+)
+TASKS = st.lists(st.lists(ROLLOUTS, min_size=1, max_size=6), min_size=1, max_size=8)
+
+
+def insights(
+    *tasks: Sequence[Rollout | float],
+    answers: list[int] | None = None,
+    **options: Any,  # noqa: ANN401 - those of `ProfileOptions`
+) -> Insights:
+    given_answers = None if answers is None else array("q", answers)
+    return derive_insights(table_of(tasks), ProfileOptions(**options), given_answers)
 
 
 def table_of(tasks: Sequence[Sequence[Rollout | float]]) -> RolloutTable:

@@ -1,18 +1,23 @@
+import math
+import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import msgspec
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reward_profiling.errors import ConfigError, RecordError
-from reward_profiling.insights.derivation import derive_insights
+from reward_profiling.insights.document import Insights, derive_insights
 from reward_profiling.insights.insights_file import (
     read_insights,
     read_insights_head,
     replace_insights,
 )
-from reward_profiling.insights.schema import Insights
 from reward_profiling.profiling.options import ProfileOptions
-from tests.insights.tables import table_of
+from tests.insights.tables import TASKS, Rollout, insights, table_of
 
 
 def made(num_tasks: int) -> Insights:
@@ -28,16 +33,65 @@ def test_what_is_written_is_read_in_whole_and_without_tasks(
     replace_insights(path, insights, insights.tasks)
 
     assert read_insights(path) == insights
-    assert read_insights_head(path) == insights.model_copy(update={"tasks": ()})
+    assert read_insights_head(path) == msgspec.structs.replace(insights, tasks=())
     assert orjson.loads(path.read_bytes())["schema_version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [
+        (1.0, b"1.0"), (-0.0, b"-0.0"), (1e-7, b"1e-7"), (1e16, b"1e+16"),
+        (2.0**53, b"9007199254740992.0"), (math.nan, b"null"), (-math.inf, b"null"),
+    ],
+)  # fmt: skip
+def test_floats_stay_floats_and_none_is_null(
+    number: float, written: bytes, tmp_path: Path
+) -> None:
+    path, insights = tmp_path / "r_insights.json", made(1)
+    reward = msgspec.structs.replace(insights.run.reward, macro_mean=number)
+    run = msgspec.structs.replace(insights.run, reward=reward)
+
+    replace_insights(path, msgspec.structs.replace(insights, run=run), insights.tasks)
+
+    assert b'"macro_mean":' + written + b"," in path.read_bytes()
+
+
+def test_text_is_written_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "r_insights.json"
+    insights = msgspec.structs.replace(made(1), model="größer \u2028 \x1b\x7f</a>")
+
+    replace_insights(path, insights, insights.tasks)
+
+    written = '"model":"größer \u2028 \\u001b\x7f</a>"'
+    assert written.encode() in path.read_bytes()
+    assert read_insights(path) == insights
+
+
+@given(tasks=TASKS, leave_out_empty=st.booleans())
+def test_what_was_read_is_written_as_it_was(
+    *, tasks: list[list[Rollout]], leave_out_empty: bool
+) -> None:
+    found = insights(*tasks, leave_out_empty=leave_out_empty)
+
+    with TemporaryDirectory() as folder:
+        path, again = Path(folder, "r_insights.json"), Path(folder, "s_insights.json")
+        replace_insights(path, found, found.tasks)
+        read = read_insights(path)
+        replace_insights(again, read, read.tasks)
+
+        assert read == found
+        assert again.read_bytes() == path.read_bytes()
 
 
 def test_a_file_that_was_laid_out_by_another_hand_is_read_too(tmp_path: Path) -> None:
     path, insights = tmp_path / "r_insights.json", made(2)
-    path.write_text(insights.model_dump_json(indent=2))
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(insights), indent=2))
 
     assert read_insights(path) == insights
     assert read_insights_head(path).tasks == ()
+
+
+ONE = msgspec.json.encode(made(1))
 
 
 @pytest.mark.parametrize(
@@ -45,19 +99,28 @@ def test_a_file_that_was_laid_out_by_another_hand_is_read_too(tmp_path: Path) ->
     [
         (b"{}", "holds no insights of schema version 1"),
         (b"not json", "holds no insights of schema version 1"),
-        (made(1).model_copy(update={"schema_version": 2}).model_dump_json().encode(),
+        (b"[" * 100_000, "holds no insights of schema version 1"),
+        (ONE[:-9], "Input data was truncated"),
+        (ONE.replace(b'"output":""', b'"output":"\xff"'), "Invalid UTF-8"),
+        (ONE.replace(b'{"agent":', b'{"more":1,"agent":'), "unknown field `more`"),
+        (ONE.replace(b'"planned":2', b'"planned":"2"'), "at `$.run.coverage.planned`"),
+        (ONE.replace(b'"sometimes",', b'"rarely",'), "Invalid enum value 'rarely'"),
+        (ONE.replace(b'"schema_version":1', b'"schema_version":2'),
          "is of schema version 2, and this version reads 1"),
     ],
 )  # fmt: skip
 def test_another_file_is_refused_with_its_name_and_the_remedy(
     content: bytes, message: str, tmp_path: Path
 ) -> None:
+    assert content != ONE
     path = tmp_path / "r_insights.json"
     path.write_bytes(content)
 
     for read in (read_insights, read_insights_head):
-        with pytest.raises(RecordError, match=f"r_insights.json {message}"):
+        with pytest.raises(RecordError, match=re.escape(message)) as refused:
             read(path)
+        assert str(refused.value).startswith(str(path))
+        assert "run `reward-profiling profile` again" in str(refused.value)
 
 
 def test_no_file_is_a_fault_of_the_operator(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from reward_profiling.collecting.shard_collection import (
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.insights.document import Insights
 from reward_profiling.insights.insights_file import read_insights
 from reward_profiling.insights.insights_run import add_insights, write_insights
-from reward_profiling.insights.schema import Insights
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions

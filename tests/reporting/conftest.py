@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_profiling.insights.schema import Insights
+from reward_profiling.insights.document import Insights
 from reward_profiling.reporting.report_run import report_page
 from tests.reporting.browser import Browser, browser, found
 

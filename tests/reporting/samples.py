@@ -5,31 +5,25 @@ import random
 from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 
-from reward_profiling.insights.schema import (
-    CompletionPoint,
-    Component,
-    Correlation,
-    Coverage,
-    Insights,
-    Interval,
-    Length,
-    Metric,
-    PassAt,
-    Passing,
-    Reading,
-    RewardEstimate,
-    RolloutNumbers,
-    RolloutState,
-    Section,
-    Signal,
-    Subset,
-    TaskInsight,
-    UsefulGroups,
-)
+from reward_profiling.insights.completion_curve import CompletionPoint
+from reward_profiling.insights.document import Insights, ReadingSettings
+from reward_profiling.insights.measures.components import Component
+from reward_profiling.insights.measures.coverage import Coverage
+from reward_profiling.insights.measures.learning_signal import Signal, UsefulGroups
+from reward_profiling.insights.measures.length import Correlation, Length, Subset
+from reward_profiling.insights.measures.passing import PassAt, Passing
+from reward_profiling.insights.measures.reward import RewardEstimate
+from reward_profiling.insights.metric_summaries import MetricSummary
+from reward_profiling.insights.section import Section
+from reward_profiling.insights.task_insights import RolloutNumbers, TaskInsight
+from reward_profiling.numerics.uncertainty import Interval
 from reward_profiling.profiling.finding import Finding
+from reward_profiling.profiling.rollout_table import StatusName
 
-READING = Reading(pass_threshold=1.0, pass_tolerance=1e-9, signal_tolerance=1e-6)
-STATES: tuple[RolloutState, ...] = (
+READING = ReadingSettings(
+    pass_threshold=1.0, pass_tolerance=1e-9, signal_tolerance=1e-6
+)
+STATES: tuple[StatusName, ...] = (
     "scored", "unscored", "masked", "failed", "missing",
 )  # fmt: skip
 
@@ -76,7 +70,7 @@ def a_task(
     n = len(rewards)
     kinds = iter(STATES[1:] * n)
     states = tuple("scored" if r is not None else next(kinds) for r in rewards)
-    lengths = tuple(tokens if tokens is not None else [100.0] * n)
+    lengths = tuple(None if t is None else float(t) for t in tokens or [100.0] * n)
     cut = tuple(None if t is None else t >= 4096 for t in lengths)
     scored = [reward for reward in rewards if reward is not None]
     finite = [reward for reward in scored if math.isfinite(reward)]
@@ -267,8 +261,8 @@ def insights_of(
             a_section(agent, [t for t in tasks if t.agent == agent]) for agent in agents
         ),
         findings=tuple(findings),
-        metrics=(Metric(
-            name="num_turns", num_rollouts=planned, mean=2.5, std=0.5, min=1, max=4,
+        metrics=(MetricSummary(
+            name="num_turns", num_rollouts=planned, mean=2.5, std=0.5, min=1.0, max=4.0,
             is_identifier=False,
         ),) if tasks else (),
         has_rollouts=all(task.rollouts is not None for task in tasks),

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from reward_profiling.insights.schema import Insights
+from reward_profiling.insights.document import Insights
 from tests.reporting.browser import Browser, Tab
 from tests.reporting.samples import (
     FINDINGS,
@@ -38,13 +39,15 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     few = a_run(500, REPEATS)
     tasks = tuple(
-        few.tasks[index % 500].model_copy(
-            update={"task_index": index, "label": f"Question {index} of a long list"}
+        msgspec.structs.replace(
+            few.tasks[index % 500],
+            task_index=index,
+            label=f"Question {index} of a long list",
         )
         for index in range(NUM_TASKS)
     )
     path = tmp_path_factory.mktemp("large") / "large_report.html"
-    path.write_bytes(report_page(few.model_copy(update={"tasks": tasks})))
+    path.write_bytes(report_page(msgspec.structs.replace(few, tasks=tasks)))
     return path
 
 

@@ -9,8 +9,9 @@ from dataclasses import asdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from reward_profiling.insights.schema import Insights
+from reward_profiling.insights.document import Insights
 from reward_profiling.reporting.page.cloud import MOST_POINTS, Point, thinned
 from reward_profiling.reporting.page.contents import agent_names, page
 from reward_profiling.reporting.page.histogram import bar_of, bars
@@ -242,13 +243,10 @@ def test_whole_numbers_beyond_what_a_browser_tells_apart_become_text() -> None:
 
 def test_a_run_whose_insights_list_no_rollouts_is_drawn_by_its_tasks() -> None:
     whole = a_run()
-    bare = whole.model_copy(
-        update={
-            "has_rollouts": False,
-            "tasks": tuple(
-                task.model_copy(update={"rollouts": None}) for task in whole.tasks
-            ),
-        }
+    bare = replace(
+        whole,
+        has_rollouts=False,
+        tasks=tuple(replace(task, rollouts=None) for task in whole.tasks),
     )
 
     chart = next(chart for chart in page_of(bare).charts if chart.name == "length")

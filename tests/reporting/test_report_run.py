@@ -14,8 +14,8 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from reward_profiling.files.run_files import RunFiles
+from reward_profiling.insights.document import Insights
 from reward_profiling.insights.insights_file import replace_insights
-from reward_profiling.insights.schema import Insights
 from reward_profiling.reporting.report_run import report_page
 from reward_profiling.reporting.report_template import VERSIONS
 from tests.reporting.samples import HOSTILE, a_hostile_run, a_run

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_profiling.insights.schema import Interval
+from reward_profiling.numerics.uncertainty import Interval
 from reward_profiling.reporting.page.words import (
     clean,
     count,

@@ -8,8 +8,8 @@ from reward_profiling.choosing.comparison import (
     Difference,
     Judgement,
 )
-from reward_profiling.insights.schema import Interval
 from reward_profiling.numerics.figures import figure, signed_figure
+from reward_profiling.numerics.uncertainty import Interval
 from reward_profiling.profiling.finding import Finding
 
 _WORST_FIRST: tuple[Judgement, ...] = ("REGRESSED", "INCONCLUSIVE", "PASS")

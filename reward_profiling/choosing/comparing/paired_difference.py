@@ -11,11 +11,11 @@ from typing import NamedTuple
 from reward_profiling.choosing.comparing.judgement import judge
 from reward_profiling.choosing.comparing.task_pairs import Pair, Side, mcnemar_of
 from reward_profiling.choosing.comparison import CompareOptions, Difference
-from reward_profiling.insights.lengths import pearson
-from reward_profiling.insights.schema import Interval
+from reward_profiling.numerics.correlation import pearson
 from reward_profiling.numerics.student_t import Z_975, t_975
 from reward_profiling.numerics.uncertainty import (
     MIN_TASKS,
+    Interval,
     mean_of,
     rerun_error,
     standard_error,

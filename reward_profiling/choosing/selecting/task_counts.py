@@ -7,7 +7,7 @@ from reward_profiling.choosing.selecting.task_verdicts import Counts
 from reward_profiling.choosing.selection import SelectOptions
 from reward_profiling.errors import ConfigError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.insights.table_reading import as_read
+from reward_profiling.insights.interpretation import interpret
 from reward_profiling.insights.units import units_of
 from reward_profiling.planning.row_members import TaskIndex
 from reward_profiling.profiling.options import ProfileOptions
@@ -46,7 +46,7 @@ def _counts_by_agent(
         signal_tolerance=options.signal_tolerance,
         leave_out_empty=options.leave_out_empty,
     )
-    table = as_read(read_rollout_table(files, inputs=plan), reading)
+    table = interpret(read_rollout_table(files, inputs=plan), reading)
     counts: dict[TaskIndex, dict[str, Counts]] = {}
     for unit in units_of(table, reading):
         by_agent = counts.setdefault(table.tasks[unit.task], {})

@@ -14,7 +14,7 @@ from reward_profiling.choosing.selection import (
     SelectionSummary,
     SelectOptions,
 )
-from reward_profiling.insights.lengths import pearson
+from reward_profiling.numerics.correlation import pearson
 from reward_profiling.numerics.uncertainty import mean_of
 
 

@@ -1,9 +1,9 @@
-"""One agent's part of a run, as the checks of its health see it."""
+"""What a check of an agent's health looks at, and what it finds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reward_profiling.insights.schema import Section
+from reward_profiling.insights.section import Section
 from reward_profiling.insights.units import Unit
 from reward_profiling.profiling.finding import Evidence, Finding, Severity
 from reward_profiling.profiling.options import ProfileOptions
@@ -11,7 +11,7 @@ from reward_profiling.profiling.rollout_table import RolloutTable
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRun:
+class AgentPart:
     """One agent's part of a run, as the checks see it."""
 
     table: RolloutTable

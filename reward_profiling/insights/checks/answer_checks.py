@@ -3,12 +3,12 @@
 Each looks at one agent and gives a finding or None; with too little to go by, None.
 """
 
-from reward_profiling.insights.checks.agent_part import AgentRun
-from reward_profiling.insights.learning_signal import TELLING
-from reward_profiling.insights.schema import Subset
-from reward_profiling.insights.units import scored_rows
+from reward_profiling.insights.checks.agent_part import AgentPart
+from reward_profiling.insights.measures.length import Subset
+from reward_profiling.insights.table_rows import scored_rows
 from reward_profiling.numerics.figures import percent
 from reward_profiling.profiling.finding import Finding
+from reward_profiling.profiling.passes import MIN_ROLLOUTS
 from reward_profiling.profiling.rollout_table import NO
 
 _MOSTLY = 0.8
@@ -23,7 +23,7 @@ _ENOUGH_FOR_BIAS = 50
 _BIAS = 0.3
 
 
-def reward_ignores_answer(agent: AgentRun) -> Finding | None:
+def reward_ignores_answer(agent: AgentPart) -> Finding | None:
     """Look for rewards that are set by the task, whatever is answered."""
     table, varied, differing = agent.table, 0, 0
     for unit in agent.units:
@@ -44,7 +44,7 @@ def reward_ignores_answer(agent: AgentRun) -> Finding | None:
     )
 
 
-def answer_scored_differently(agent: AgentRun) -> Finding | None:
+def answer_scored_differently(agent: AgentPart) -> Finding | None:
     """Find answers that got different rewards when given again."""
     table, repeated, differing = agent.table, 0, 0
     for unit in agent.units:
@@ -71,13 +71,13 @@ def answer_scored_differently(agent: AgentRun) -> Finding | None:
     )
 
 
-def repeats_identical(agent: AgentRun) -> Finding | None:
+def repeats_identical(agent: AgentPart) -> Finding | None:
     """Find tasks whose repeats all gave the same answer."""
     table, told, same = agent.table, 0, 0
     for unit in agent.units:
         rows = [row for row in scored_rows(table, unit.rows) if table.empty[row] == NO]
         answers = [table.answer[row] for row in rows if table.answer[row]]
-        if len(answers) >= TELLING:
+        if len(answers) >= MIN_ROLLOUTS:
             told += 1
             same += len(set(answers)) == 1
     if told < _FEW_TASKS or same < _MOSTLY * told:
@@ -93,7 +93,7 @@ def repeats_identical(agent: AgentRun) -> Finding | None:
     )
 
 
-def empty_answers(agent: AgentRun) -> Finding | None:
+def empty_answers(agent: AgentPart) -> Finding | None:
     """Find records without an answer."""
     length = agent.section.length
     share = length.num_empty / length.num_empty_known if length.num_empty_known else 0.0
@@ -117,7 +117,7 @@ def empty_answers(agent: AgentRun) -> Finding | None:
     )
 
 
-def empty_answers_rewarded(agent: AgentRun) -> Finding | None:
+def empty_answers_rewarded(agent: AgentPart) -> Finding | None:
     """Find records without an answer that pass."""
     empty = agent.section.length.empty
     passed = round((empty.pass_rate or 0.0) * empty.num_rollouts)
@@ -133,7 +133,7 @@ def empty_answers_rewarded(agent: AgentRun) -> Finding | None:
     )
 
 
-def truncated_answers(agent: AgentRun) -> Finding | None:
+def truncated_answers(agent: AgentPart) -> Finding | None:
     """Find answers that were cut off."""
     length = agent.section.length
     known = length.num_truncation_known
@@ -169,7 +169,7 @@ def _lengths(cut: Subset, whole: Subset) -> str:
     return f"; they take {cut_off} tokens on average, whole ones {finished}"
 
 
-def length_bias(agent: AgentRun) -> Finding | None:
+def length_bias(agent: AgentPart) -> Finding | None:
     """Find that longer answers of a task are rewarded differently."""
     found = agent.section.length.correlation
     value = found.within_spearman

@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from reward_profiling.insights.checks import (
     answer_checks,
+    collapse_check,
     coverage_checks,
     signal_checks,
 )
-from reward_profiling.insights.checks.agent_part import AgentRun
-from reward_profiling.insights.schema import Metric, Section
-from reward_profiling.insights.units import Unit
-from reward_profiling.profiling.finding import Finding, Severity
-from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.rollout_table import RolloutTable
+from reward_profiling.insights.checks.agent_part import AgentPart
+from reward_profiling.insights.metric_summaries import MetricSummary
+from reward_profiling.profiling.finding import SEVERITIES, Finding
 
 NAMES: Mapping[str, str] = {
     "nothing_scored": "no rollout of the agent has a reward",
@@ -44,31 +42,19 @@ NAMES: Mapping[str, str] = {
 }
 """Every kind of finding, and what it means."""
 
-SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "note")
-"""The worst first."""
-
-_Check = Callable[[AgentRun], Finding | None]
+_Check = Callable[[AgentPart], Finding | None]
 
 
-def findings(
-    table: RolloutTable,
-    by_agent: Mapping[int, Sequence[Unit]],
-    sections: Sequence[Section],
-    metrics: Sequence[Metric],
-    options: ProfileOptions,
+def check_health(
+    parts: Sequence[AgentPart], metrics: Sequence[MetricSummary]
 ) -> tuple[Finding, ...]:
-    """Return what the checks find, the worst first, then in order of agent.
-
-    `sections` holds the run's, then one for each agent of `by_agent`, in its order.
-    """
-    found: list[Finding] = []
-    for section, (_, units) in zip(sections[1:], sorted(by_agent.items()), strict=True):
-        found += _of_agent(AgentRun(table, units, section, options))
+    """Return what the checks find, the worst first, then in order of `parts`."""
+    found = [finding for part in parts for finding in _of_agent(part)]
     found += _of_metrics(metrics)
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
-def _of_agent(agent: AgentRun) -> Iterator[Finding]:
+def _of_agent(agent: AgentPart) -> Iterator[Finding]:
     """Yield what the checks find of one agent, in their order."""
     coverage = agent.section.coverage
     if coverage.missing == coverage.planned:  # not tried yet: no word of its verifier
@@ -85,7 +71,7 @@ def _of_agent(agent: AgentRun) -> Iterator[Finding]:
 
 
 _CHECKS: tuple[_Check, ...] = (
-    coverage_checks.environment_died,
+    collapse_check.environment_died,
     coverage_checks.mostly_masked,
     coverage_checks.low_coverage,
     coverage_checks.unscored_rewards,
@@ -131,7 +117,7 @@ _SAID_BY: Mapping[_Check, tuple[_Check, ...]] = {
 """Findings that say the same, and more: with one of them the first is left out."""
 
 
-def _of_metrics(metrics: Sequence[Metric]) -> Iterator[Finding]:
+def _of_metrics(metrics: Sequence[MetricSummary]) -> Iterator[Finding]:
     names = [metric.name for metric in metrics if metric.is_identifier]
     if names:
         is_one = len(names) == 1

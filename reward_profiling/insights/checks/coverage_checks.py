@@ -4,31 +4,19 @@ Each looks at one agent and gives a finding or None; with too little to go by, N
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
 
-from reward_profiling.insights.checks.agent_part import AgentRun
+from reward_profiling.insights.checks.agent_part import AgentPart
 from reward_profiling.numerics.figures import percent
 from reward_profiling.profiling.finding import Finding
-from reward_profiling.profiling.passes import is_pass
-from reward_profiling.profiling.rollout_table import (
-    NO,
-    UNKNOWN,
-    YES,
-    RolloutStatus,
-    RolloutTable,
-)
 
 _LOW_COVERAGE = 0.95
 _HALF = 0.5
 _UNEQUAL = 2
 _SHARE = 0.1
 """Share from which such records are a warning."""
-_DEATH_LEAST = 5
-_DEATH_TAIL = 0.9
-_DEATH_HEAD = 0.2
 
 
-def _causes(agent: AgentRun) -> str:
+def causes(agent: AgentPart) -> str:
     """Say what became of the rollouts without a reward, most first."""
     coverage = agent.section.coverage
     counts = Counter(
@@ -44,17 +32,17 @@ def _causes(agent: AgentRun) -> str:
     return ", ".join(told)
 
 
-def _masked_word(agent: AgentRun) -> str:
+def _masked_word(agent: AgentPart) -> str:
     return "masked or empty" if agent.options.leave_out_empty else "masked"
 
 
-def nothing_scored(agent: AgentRun) -> Finding:
+def nothing_scored(agent: AgentPart) -> Finding:
     """Say that no rollout of the agent has a reward."""
     coverage = agent.section.coverage
     return agent.finding(
         "nothing_scored",
         "critical",
-        f"none of {coverage.planned} planned rollouts has a reward: {_causes(agent)}",
+        f"none of {coverage.planned} planned rollouts has a reward: {causes(agent)}",
         "look at the failures file and at the agent's log, then run the same command"
         " again; it collects what is owed",
         planned=coverage.planned,
@@ -65,7 +53,7 @@ def nothing_scored(agent: AgentRun) -> Finding:
     )
 
 
-def low_coverage(agent: AgentRun) -> Finding | None:
+def low_coverage(agent: AgentPart) -> Finding | None:
     """Find that a part of the planned rollouts has no reward."""
     coverage = agent.section.coverage
     share = coverage.scored_share or 0.0
@@ -78,7 +66,7 @@ def low_coverage(agent: AgentRun) -> Finding | None:
         "low_coverage",
         "critical" if share < _HALF else "warning",
         f"{coverage.scored} of {coverage.planned} planned rollouts"
-        f" ({percent(share)}) have a reward: {_causes(agent)}{tasks}",
+        f" ({percent(share)}) have a reward: {causes(agent)}{tasks}",
         "every number below is over those only; run the same command again for what is"
         " owed, and read the failures file for what failed",
         planned=coverage.planned,
@@ -87,7 +75,7 @@ def low_coverage(agent: AgentRun) -> Finding | None:
     )
 
 
-def mostly_masked(agent: AgentRun) -> Finding | None:
+def mostly_masked(agent: AgentPart) -> Finding | None:
     """Find records whose reward measures nothing."""
     coverage = agent.section.coverage
     masked = coverage.masked
@@ -108,7 +96,7 @@ def mostly_masked(agent: AgentRun) -> Finding | None:
     )
 
 
-def unscored_rewards(agent: AgentRun) -> Finding | None:
+def unscored_rewards(agent: AgentPart) -> Finding | None:
     """Find records whose reward is no finite number."""
     coverage = agent.section.coverage
     if not coverage.unscored:
@@ -126,82 +114,7 @@ def unscored_rewards(agent: AgentRun) -> Finding | None:
     )
 
 
-def environment_died(agent: AgentRun) -> Finding | None:
-    """Find a point from which on nearly every rollout went wrong.
-
-    Rollouts are looked at in the two orders that they are dispatched in: task by task,
-    and repeat by repeat.
-    """
-    status = agent.table.status
-    tried = sorted(
-        row
-        for unit in agent.units
-        for row in unit.rows
-        if status[row] != RolloutStatus.MISSING
-    )
-    empty = agent.table.empty
-    # Where no record holds a reply, one that lacks it says nothing.
-    lacking = {YES, UNKNOWN} if any(empty[r] == NO for r in tried) else {YES}
-    troubles = {row: _is_trouble(agent, row, lacking) for row in tried}
-    if sum(troubles.values()) < _DEATH_TAIL * _least(len(tried)):
-        return None
-    by_repeat = sorted(tried, key=lambda row: (_repeat(agent.table, row), row))
-    for order in (tried, by_repeat):
-        split = _collapse([troubles[row] for row in order])
-        if split is not None:
-            return _death(agent, len(tried), split)
-    return None
-
-
-def _least(count: int) -> float:
-    """Return how many rollouts must lie on either side of such a point."""
-    return max(_DEATH_LEAST, _SHARE * count)
-
-
-def _repeat(table: RolloutTable, row: int) -> tuple[bool, int | str]:
-    index = table.rollout[row]
-    return isinstance(index, str), index
-
-
-def _is_trouble(agent: AgentRun, row: int, lacking: Collection[int]) -> bool:
-    """Say whether a rollout ended without an answer that could be looked at."""
-    table = agent.table
-    if table.status[row] != RolloutStatus.SCORED:
-        return True
-    is_miss = not is_pass(table.reward[row], agent.options.pass_threshold)
-    return table.empty[row] in lacking and is_miss
-
-
-def _collapse(troubles: Sequence[bool]) -> int | None:
-    """Return where trouble becomes the rule; None where it never does."""
-    total, before, best = sum(troubles), 0, None
-    least = _least(len(troubles))
-    widest = 0.0
-    for place in range(1, len(troubles)):
-        before += troubles[place - 1]
-        head, tail = before / place, (total - before) / (len(troubles) - place)
-        is_split = place >= least and len(troubles) - place >= least
-        is_death = is_split and head <= _DEATH_HEAD and tail >= _DEATH_TAIL
-        if is_death and tail - head > widest:
-            best, widest = place, tail - head
-    return best
-
-
-def _death(agent: AgentRun, tried: int, split: int) -> Finding:
-    return agent.finding(
-        "environment_died",
-        "critical",
-        f"the first {split} rollouts went well, and of the {tried - split} after them"
-        f" nearly none did ({_causes(agent) or 'empty answers'}): the environment, or"
-        " what it depends on, seems to have died midway",
-        "look at the server's log at that point; the rollouts after it say nothing of"
-        " the model",
-        before=split,
-        after=tried - split,
-    )
-
-
-def too_few_repeats(agent: AgentRun) -> Finding | None:
+def too_few_repeats(agent: AgentPart) -> Finding | None:
     """Find that most tasks have a single scored rollout."""
     signal = agent.section.signal
     scored = agent.section.coverage.num_scored_tasks
@@ -220,7 +133,7 @@ def too_few_repeats(agent: AgentRun) -> Finding | None:
     )
 
 
-def unequal_repeats(agent: AgentRun) -> Finding | None:
+def unequal_repeats(agent: AgentPart) -> Finding | None:
     """Find that some tasks were planned twice as often as others, or more.
 
     Where repeats follow from what earlier ones gave, the tasks with many of them are

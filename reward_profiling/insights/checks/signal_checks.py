@@ -3,22 +3,23 @@
 Each looks at one agent and gives a finding or None; with too little to go by, None.
 """
 
-from reward_profiling.insights.checks.agent_part import AgentRun
-from reward_profiling.insights.learning_signal import TELLING
-from reward_profiling.insights.schema import Signal
+from reward_profiling.insights.checks.agent_part import AgentPart
+from reward_profiling.insights.measures.learning_signal import Signal
 from reward_profiling.numerics.figures import percent
 from reward_profiling.profiling.finding import Finding
 
 _HALF = 0.5
+_SEVERAL = 2
+"""Tasks below which nothing is said of what all of them do."""
 _FEW_TASKS = 5
 _ENOUGH_ROLLOUTS = 8
 
 
-def constant_reward(agent: AgentRun) -> Finding | None:
+def constant_reward(agent: AgentPart) -> Finding | None:
     """Find that every reward is the same."""
     reward = agent.section.reward
     low, high = reward.min or 0.0, reward.max or 0.0
-    is_told = reward.num_rollouts >= _ENOUGH_ROLLOUTS and reward.num_tasks >= TELLING
+    is_told = reward.num_rollouts >= _ENOUGH_ROLLOUTS and reward.num_tasks >= _SEVERAL
     if not is_told or high - low > agent.options.signal_tolerance:
         return None
     return agent.finding(
@@ -34,7 +35,7 @@ def constant_reward(agent: AgentRun) -> Finding | None:
     )
 
 
-def threshold_unreached(agent: AgentRun) -> Finding | None:
+def threshold_unreached(agent: AgentPart) -> Finding | None:
     """Find that no reward reaches the threshold, though they differ."""
     reward, passing = agent.section.reward, agent.section.passing
     is_told = reward.num_rollouts >= _ENOUGH_ROLLOUTS and _varies(agent)
@@ -54,7 +55,7 @@ def threshold_unreached(agent: AgentRun) -> Finding | None:
     )
 
 
-def threshold_always_reached(agent: AgentRun) -> Finding | None:
+def threshold_always_reached(agent: AgentPart) -> Finding | None:
     """Find that every reward reaches the threshold, and they differ."""
     reward, passing = agent.section.reward, agent.section.passing
     is_told = reward.num_rollouts >= _ENOUGH_ROLLOUTS and _varies(agent)
@@ -74,7 +75,7 @@ def threshold_always_reached(agent: AgentRun) -> Finding | None:
     )
 
 
-def _varies(agent: AgentRun) -> bool:
+def _varies(agent: AgentPart) -> bool:
     reward = agent.section.reward
     spread = (reward.max or 0.0) - (reward.min or 0.0)
     return spread > agent.options.signal_tolerance
@@ -87,10 +88,10 @@ def _what_is_left(signal: Signal) -> str:
     return f"; only rewards that differ otherwise, in {signal.num_signal}, can teach"
 
 
-def never_passes(agent: AgentRun) -> Finding | None:
+def never_passes(agent: AgentPart) -> Finding | None:
     """Find that no task ever passes."""
     signal = agent.section.signal
-    if signal.never < TELLING or signal.sometimes or signal.always:
+    if signal.never < _SEVERAL or signal.sometimes or signal.always:
         return None
     bound = signal.never_upper_bound or 1.0
     return agent.finding(
@@ -106,10 +107,10 @@ def never_passes(agent: AgentRun) -> Finding | None:
     )
 
 
-def always_passes(agent: AgentRun) -> Finding | None:
+def always_passes(agent: AgentPart) -> Finding | None:
     """Find that every task always passes."""
     signal = agent.section.signal
-    if signal.always < TELLING or signal.sometimes or signal.never:
+    if signal.always < _SEVERAL or signal.sometimes or signal.never:
         return None
     return agent.finding(
         "always_passes",
@@ -120,7 +121,7 @@ def always_passes(agent: AgentRun) -> Finding | None:
     )
 
 
-def little_signal(agent: AgentRun) -> Finding | None:
+def little_signal(agent: AgentPart) -> Finding | None:
     """Find that most tasks have no learning signal."""
     signal = agent.section.signal
     told = signal.num_signal + signal.num_zero_signal
@@ -137,7 +138,7 @@ def little_signal(agent: AgentRun) -> Finding | None:
     )
 
 
-def signal_only_in_components(agent: AgentRun) -> Finding | None:
+def signal_only_in_components(agent: AgentPart) -> Finding | None:
     """Find tasks whose components differ and total does not."""
     signal = agent.section.signal
     if not signal.num_signal_in_components_only:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from reward_profiling.insights.schema import Insights
+from reward_profiling.insights.document import Insights
 from reward_profiling.profiling.finding import Evidence, Finding
 from reward_profiling.reporting.page.marks import headline_figures, reward_spread
 from reward_profiling.reporting.page.parts import Card, Chart, Page

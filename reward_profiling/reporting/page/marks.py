@@ -1,6 +1,8 @@
 """Headline numbers: each with its interval or the word why not, and with its n."""
 
-from reward_profiling.insights.schema import Insights, RewardEstimate, Section
+from reward_profiling.insights.document import Insights
+from reward_profiling.insights.measures.reward import RewardEstimate
+from reward_profiling.insights.section import Section
 from reward_profiling.reporting.page.parts import Figure
 from reward_profiling.reporting.page.words import count, interval, number, of, share
 

@@ -4,7 +4,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from reward_profiling.insights.schema import Coverage, Insights, Section, TaskInsight
+from reward_profiling.insights.document import Insights
+from reward_profiling.insights.measures.coverage import Coverage
+from reward_profiling.insights.section import Section
+from reward_profiling.insights.task_insights import TaskInsight
 from reward_profiling.reporting.page.cloud import (
     MOST_POINTS,
     Point,

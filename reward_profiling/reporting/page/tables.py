@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reward_profiling.insights.schema import (
-    Component,
-    Insights,
-    RewardEstimate,
-    Section,
-    Subset,
-)
+from reward_profiling.insights.document import Insights
+from reward_profiling.insights.measures.components import Component
+from reward_profiling.insights.measures.length import Subset
+from reward_profiling.insights.measures.reward import RewardEstimate
+from reward_profiling.insights.section import Section
 from reward_profiling.reporting.page.parts import NamedTable, TextTable
 from reward_profiling.reporting.page.words import (
     UNKNOWN,

@@ -4,7 +4,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from reward_profiling.insights.schema import Insights, TaskInsight, UsefulGroups
+from reward_profiling.insights.document import Insights
+from reward_profiling.insights.measures.learning_signal import UsefulGroups
+from reward_profiling.insights.task_insights import TaskInsight
 from reward_profiling.reporting.page.histogram import bar_of, bars
 from reward_profiling.reporting.page.parts import Chart, TextTable
 from reward_profiling.reporting.page.words import (

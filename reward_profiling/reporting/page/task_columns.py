@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reward_profiling.insights.schema import Insights, RolloutNumbers, TaskInsight
+from reward_profiling.insights.document import Insights
+from reward_profiling.insights.task_insights import RolloutNumbers, TaskInsight
 from reward_profiling.reporting.page.words import LABEL_LENGTH, NAME_LENGTH, clean
 
 _CLASS_LETTERS = {"never": "n", "sometimes": "s", "always": "a", "undetermined": "u"}

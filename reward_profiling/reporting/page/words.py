@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from reward_profiling.insights.schema import Interval
+from reward_profiling.numerics.uncertainty import Interval
 
 UNKNOWN = "\u2013"
 """What stands in a table where a number is unknown."""

@@ -2,7 +2,11 @@
 
 from collections.abc import Iterator
 
-from reward_profiling.insights.schema import Insights, Section
+import msgspec
+
+from reward_profiling.insights.document import Insights
+from reward_profiling.insights.section import Section
+from reward_profiling.profiling.finding import SEVERITIES
 from reward_profiling.values import Frozen
 
 Number = int | float
@@ -31,7 +35,7 @@ def tracked_run(
     insights: Insights, files: tuple[str, ...], project: str, name: str | None = None
 ) -> TrackedRun:
     """Return what a tracker is told; the run is called as its output, by default."""
-    reading = insights.reading.model_dump(mode="json")
+    reading = msgspec.structs.asdict(insights.reading)
     told = {"output": insights.output, "model": insights.model, **reading}
     return TrackedRun(
         name=name or insights.output.removesuffix(".jsonl"),
@@ -48,7 +52,7 @@ def _metrics(insights: Insights) -> Iterator[tuple[str, Number]]:
         for key, value in _section(section):
             if value is not None:
                 yield prefix + key, value
-    for severity in ("critical", "warning", "note"):
+    for severity in SEVERITIES:
         count = sum(found.severity == severity for found in insights.findings)
         yield f"findings/{severity}", count
 

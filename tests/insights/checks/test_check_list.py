@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from reward_profiling.insights.checks.check_list import NAMES
-from reward_profiling.insights.derivation import derive_insights
+from reward_profiling.insights.document import derive_insights
 from reward_profiling.profiling.finding import Finding
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.rollout_table import UNKNOWN, YES, RolloutStatus

@@ -1,6 +1,8 @@
 import math
 
-from reward_profiling.insights.derivation import derive_insights
+import msgspec
+
+from reward_profiling.insights.document import derive_insights
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.reporting.tracking.tracked_run import tracked_run
 from tests.insights.tables import Rollout, table_of
@@ -8,9 +10,8 @@ from tests.insights.tables import Rollout, table_of
 
 def test_a_tracker_is_told_numbers_by_name_and_agent() -> None:
     table = table_of([[Rollout(1.0, agent="a"), Rollout(0.0, agent="b")] * 2] * 6)
-    head = derive_insights(table, ProfileOptions()).model_copy(
-        update={"output": "monday.jsonl", "model": "m"}
-    )
+    found = derive_insights(table, ProfileOptions())
+    head = msgspec.structs.replace(found, output="monday.jsonl", model="m")
 
     run = tracked_run(head, ("x",), "project")
 

@@ -1,11 +1,10 @@
-import math
 from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_profiling.insights.passing import (
+from reward_profiling.insights.measures.passing import (
     ks,
     majority,
     pass_at_k,
@@ -90,19 +89,6 @@ def test_partial_rewards_pass_by_the_threshold_in_any_order(
     passed = sum(is_pass(reward, 1.0) for reward in rewards)
 
     assert [pass_at_k(2, passed, k) for k in (1, 2)] == [0.5, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("reward", "threshold", "expected"),
-    [
-        (0.1 + 0.2, 0.3, True), (0.3, 0.1 + 0.2, True), (0.3 - 1e-8, 0.3, False),
-        (-1.0, 1.0, False), (2.0, 1.0, True), (-0.5, -0.5, True), (-math.inf, 0, False),
-    ],
-)  # fmt: skip
-def test_rounding_does_not_decide_whether_a_rollout_passes(
-    reward: float, threshold: float, *, expected: bool
-) -> None:
-    assert is_pass(reward, threshold) is expected
 
 
 def test_the_answer_that_most_give_decides() -> None:

@@ -1,4 +1,4 @@
-"""Reading a table: what rows that do not say all of it are taken for."""
+"""Interpretation of a table: what rows that do not say all of it are taken for."""
 
 import math
 
@@ -14,7 +14,7 @@ from reward_profiling.profiling.rollout_table import (
 )
 
 
-def as_read(table: RolloutTable, options: ProfileOptions) -> RolloutTable:
+def interpret(table: RolloutTable, options: ProfileOptions) -> RolloutTable:
     """Return the table as the options have it read; the one given stays as it is."""
     table = _with_whole_replies(table)
     return _without_empty(table) if options.leave_out_empty else table

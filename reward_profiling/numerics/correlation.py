@@ -1,7 +1,7 @@
-"""Length: reward against output tokens, what was cut off, what is empty.
+"""Correlation of two columns: linear and by ranks, over all and within groups.
 
-Longer answers of harder tasks make a correlation over all rollouts say little; the one
-within tasks takes each task's own means off first (`statistics.md` D5).
+Values are scaled by powers of two, so that no square leaves the range of a float. What
+is constant correlates with nothing: None.
 """
 
 import math
@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from itertools import chain
 from operator import mul
 
-from reward_profiling.insights.schema import Correlation
-from reward_profiling.numerics.uncertainty import mean_of
+from reward_profiling.numerics.uncertainty import MIN_VALUES, mean_of
 
-Pairs = Sequence[tuple[Sequence[float], Sequence[float]]]
-"""`pairs[t]` is (tokens, rewards) of the rollouts of task t that have both."""
+Groups = Sequence[tuple[Sequence[float], Sequence[float]]]
+"""`groups[g]` is (x, y) of the pairs of group g; x and y are of one length."""
 
-_TWO = 2
 _SHORT = 16
 
 
@@ -27,7 +25,7 @@ def pearson(
 
     `y` is constant when it spans no more than `tolerance`.
     """
-    if len(x) < _TWO or max(x) == min(x) or max(y) - min(y) <= tolerance:
+    if len(x) < MIN_VALUES or max(x) == min(x) or max(y) - min(y) <= tolerance:
         return None
     return _correlation(_centred(x), _centred(y))
 
@@ -36,9 +34,30 @@ def spearman(
     x: Sequence[float], y: Sequence[float], tolerance: float = 0.0
 ) -> float | None:
     """Return the rank correlation, ties at their mean rank; None as for `pearson`."""
-    if len(x) < _TWO or max(x) == min(x) or max(y) - min(y) <= tolerance:
+    if len(x) < MIN_VALUES or max(x) == min(x) or max(y) - min(y) <= tolerance:
         return None
     return _correlation(_centred(ranks(x)), _centred(ranks(alike(y, tolerance))))
+
+
+def pearson_within(groups: Groups, tolerance: float = 0.0) -> float | None:
+    """Return the linear correlation once each group's own means are taken off.
+
+    None where no group of two pairs or more varies, in `y` by more than `tolerance`.
+    """
+    told = [(x, y) for x, y in groups if len(x) >= MIN_VALUES]
+    if not any(max(y) - min(y) > tolerance for _, y in told):
+        return None
+    if not any(max(x) > min(x) for x, _ in told):
+        return None
+    return _correlation(
+        list(chain.from_iterable(_centred(x) for x, _ in told)),
+        list(chain.from_iterable(_centred(y) for _, y in told)),
+    )
+
+
+def spearman_within(groups: Groups, tolerance: float = 0.0) -> float | None:
+    """Return the same of the ranks within each group."""
+    return pearson_within([(ranks(x), ranks(alike(y, tolerance))) for x, y in groups])
 
 
 def alike(values: Sequence[float], tolerance: float) -> list[float]:
@@ -91,36 +110,3 @@ def _unit_scaled(values: Sequence[float]) -> Sequence[float]:
         return values
     scale = math.ldexp(1.0, max(-1000, min(1000, math.frexp(largest)[1])))
     return [value / scale for value in values]
-
-
-def correlation(pairs: Pairs, tolerance: float) -> Correlation:
-    """Correlate reward with output tokens, over all rollouts and within tasks.
-
-    Rewards that span no more than `tolerance` are constant: the correlation is None.
-    """
-    pairs = [(tokens, rewards) for tokens, rewards in pairs if tokens]
-    x = list(chain.from_iterable(tokens for tokens, _ in pairs))
-    y = list(chain.from_iterable(rewards for _, rewards in pairs))
-    return Correlation(
-        num_rollouts=len(x),
-        num_tasks=len(pairs),
-        pearson=pearson(x, y, tolerance),
-        spearman=spearman(x, y, tolerance),
-        within_pearson=_within(pairs, tolerance),
-        within_spearman=_within(
-            [(ranks(x), ranks(alike(y, tolerance))) for x, y in pairs], 0.0
-        ),
-    )
-
-
-def _within(pairs: Pairs, tolerance: float) -> float | None:
-    """Correlate what is left once each task's own means are taken off."""
-    told = [(x, y) for x, y in pairs if len(x) >= _TWO]
-    if not any(max(y) - min(y) > tolerance for _, y in told):
-        return None
-    if not any(max(x) > min(x) for x, _ in told):
-        return None
-    return _correlation(
-        list(chain.from_iterable(_centred(x) for x, _ in told)),
-        list(chain.from_iterable(_centred(y) for _, y in told)),
-    )

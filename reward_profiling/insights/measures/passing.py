@@ -6,16 +6,132 @@ and undefined for k > n, where 1 - (1 - c/n)^k would be too low.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from reward_profiling.insights.schema import Majority, PassAt
-from reward_profiling.numerics.uncertainty import counted_error, counted_mean
+import msgspec
 
-PassCounts = Mapping[tuple[int, int], int]
-"""How many tasks have n scored rollouts of which c pass, by (n, c)."""
+from reward_profiling.insights.table_rows import scored_rows
+from reward_profiling.insights.units import PassCounts, Unit, pass_counts
+from reward_profiling.numerics.uncertainty import (
+    counted_error,
+    counted_mean,
+    mean_of,
+    standard_error,
+)
+from reward_profiling.profiling.options import ProfileOptions
+from reward_profiling.profiling.passes import is_pass
+from reward_profiling.profiling.rollout_table import RolloutTable
 
 _EVERY_K = 16
+
+
+class PassAt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Passing with k tries: means over the tasks with k scored rollouts or more."""
+
+    k: int
+    """Tries."""
+
+    pass_at_k: float
+    """Chance that at least one of k passes (unbiased, Chen et al. 2021)."""
+
+    pass_hat_k: float
+    """Chance that all k pass, pass^k (unbiased)."""
+
+    num_tasks: int
+    """Tasks that both stand on."""
+
+    pass_at_k_error: float | None
+    """Standard error of `pass_at_k` over tasks; None below two."""
+
+    pass_hat_k_error: float | None
+    """Standard error of `pass_hat_k` over tasks; None below two."""
+
+
+class Majority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the answer that most rollouts of a task give comes to."""
+
+    pass_rate: float
+    """Share of tasks whose commonest answer passes; a tie counts by halves, thirds …"""
+
+    num_tasks: int
+    """Tasks with at least one scored rollout that has an answer: its n."""
+
+    num_rollouts: int
+    """Scored rollouts that have an answer."""
+
+    num_tied: int
+    """Tasks in which several answers were the commonest."""
+
+    num_split: int
+    """Tasks in which rollouts of one answer both passed and missed; the larger part
+    counts."""
+
+
+class Passing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Pass rates at the threshold of `ReadingSettings`."""
+
+    pass_rate: float | None
+    """Mean over tasks of the share of scored rollouts that pass: pass@1."""
+
+    num_tasks: int
+    """Scored tasks: its n."""
+
+    pass_rate_error: float | None
+    """Its standard error over tasks; None below two."""
+
+    passed: int
+    """Scored rollouts that pass."""
+
+    num_rollouts: int
+    """Scored rollouts."""
+
+    curve: tuple[PassAt, ...]
+    """By k, ascending: every k to 16, then powers of two and the most repeats."""
+
+    majority: Majority | None = None
+    """None where no answer field was named, or no record has it."""
+
+
+def passing_of(
+    table: RolloutTable,
+    units: Sequence[Unit],
+    options: ProfileOptions,
+    answers: Sequence[int] | None,
+) -> Passing:
+    """Return how often rollouts of some units pass.
+
+    `answers[row]` is a digest of the extracted answer, 0 where a record has none; None
+    where no answer field is named.
+    """
+    rates = [unit.c / unit.n for unit in units if unit.n]
+    return Passing(
+        pass_rate=mean_of(rates) if rates else None,
+        num_tasks=len(rates),
+        pass_rate_error=standard_error(rates),
+        passed=sum(unit.c for unit in units),
+        num_rollouts=sum(unit.n for unit in units),
+        curve=pass_curve(pass_counts(units)),
+        majority=(
+            None
+            if answers is None
+            else majority(
+                _answered(table, unit, answers, options.pass_threshold)
+                for unit in units
+            )
+        ),
+    )
+
+
+def _answered(
+    table: RolloutTable, unit: Unit, answers: Sequence[int], threshold: float
+) -> list[tuple[int, bool]]:
+    """Return (answer, whether it passes) of the scored rollouts that have an answer."""
+    return [
+        (answers[row], is_pass(table.reward[row], threshold))
+        for row in scored_rows(table, unit.rows)
+        if answers[row]
+    ]
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

@@ -1,0 +1,1 @@
+"""What a section holds, one file each: its models, and how they are made."""
