@@ -123,5 +123,3 @@ class ReplyLostError(GymUnavailableError):
 class GymRejectedError(GymError):
     """The server answered, and the answer will not change by asking again."""
 
-
-RETRYABLE = (GymUnavailableError,)

@@ -15,7 +15,6 @@ import msgspec
 from reward_profiling import wire
 from reward_profiling.numerics.index_column import Index, joined_index
 from reward_profiling.numerics.number_column import (
-    OTHER,
     NumberColumn,
     gathered,
     is_constant,
@@ -282,11 +281,6 @@ class RecordColumns(msgspec.Struct):
     def key(self, row: int) -> tuple[Index, Index]:
         """Return the rollout key of a row."""
         return self.task[row], self.rollout[row]
-
-    def reward_kind(self, row: int) -> int:
-        """Return the kind of a row's own reward."""
-        column = self.own.get(wire.REWARD)
-        return OTHER if column is None else column.kinds[row]
 
 
 Shape = tuple[tuple[str, ...], tuple[str, ...]]
