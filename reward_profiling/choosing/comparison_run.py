@@ -35,7 +35,7 @@ from reward_profiling.numerics.uncertainty import variance
 from reward_profiling.planning.on_disk.extracts import read_labels
 from reward_profiling.planning.on_disk.run_manifest import known_model
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.table_of_output import read_rollout_table
+from reward_profiling.profiling.run_reading import read_rollout_table
 
 _BEGINNING = 256
 """Bytes of a comparison in which its first two members stand."""

@@ -33,7 +33,7 @@ from reward_profiling.planning.earlier_plan import ADAPTIVE
 from reward_profiling.planning.row_members import agent_name, rollout_key
 from reward_profiling.planning.task_rows import seeded_metadata
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.table_of_output import read_rollout_table
+from reward_profiling.profiling.run_reading import read_rollout_table
 
 _NO_AGENT = "(no agent)"
 _INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE

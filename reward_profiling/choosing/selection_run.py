@@ -52,7 +52,7 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.table_reading import as_read
 from reward_profiling.insights.units import units_of
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.table_of_output import read_rollout_table
+from reward_profiling.profiling.run_reading import read_rollout_table
 
 CountsByTask = Mapping[TaskIndex, Mapping[str, Counts]]
 """What decides about each task, by the agent that ran it."""

@@ -16,11 +16,11 @@ from reward_profiling import wire
 from reward_profiling.numerics.moments import median, quantile
 from reward_profiling.planning.on_disk.plan_scan import PlannedRow
 from reward_profiling.planning.row_members import usage_of
-from reward_profiling.profiling.gym_profile import run_labels
-from reward_profiling.profiling.repeat_metrics import (
+from reward_profiling.profiling.gym.repeat_metrics import (
     across_repeats,
     confidence_interval,
 )
+from reward_profiling.profiling.run_labels import run_labels
 
 Number = int | float
 STATISTICS = ("mean", "max", "min", "median", "std")

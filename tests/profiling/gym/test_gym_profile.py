@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from reward_profiling.errors import RecordError
 from reward_profiling.planning.on_disk.plan_scan import PlannedRow
-from reward_profiling.profiling.gym_profile import (
+from reward_profiling.profiling.gym.gym_profile import (
     Profile,
     TaskProfile,
     profile_columns,
-    run_labels,
 )
+from reward_profiling.profiling.run_labels import run_labels
 from tests.profiling.columns_of_rows import plan_columns, record_columns
 
 Runs = list[list[dict[str, Any]]]
