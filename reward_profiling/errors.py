@@ -122,6 +122,3 @@ class ReplyLostError(GymUnavailableError):
 
 class GymRejectedError(GymError):
     """The server answered, and the answer will not change by asking again."""
-
-
-RETRYABLE = (GymUnavailableError,)

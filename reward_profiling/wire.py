@@ -53,7 +53,6 @@ REQUEST_FAILED_STATUSES = frozenset({429, 502, 503, 504})
 AGENTS = "responses_api_agents"
 ENVIRONMENT_SERVERS = "environment_servers"
 RESOURCES_SERVERS = "resources_servers"
-SERVER_TYPES = (AGENTS, ENVIRONMENT_SERVERS, RESOURCES_SERVERS, "responses_api_models")
 
 RUN_PATH = "/run"
 AGGREGATE_PATH = "/aggregate_metrics"

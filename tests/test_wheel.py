@@ -108,6 +108,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(
     assert sorted(held) == sorted(files)
     assert [name for name in held if held[name] != files[name]] == []
     for name in ("deployments/prefect.yaml", "demo/tasks.jsonl",
+                 "numerics/student_t.f64",
                  "reporting/template/page.html",
                  "reporting/template/vendor/d3.min.js",
                  "reporting/template/vendor/LICENSES.txt"):  # fmt: skip

@@ -30,7 +30,7 @@ from reward_profiling.planning.on_disk.run_manifest import mark_adaptive, read_m
 from reward_profiling.planning.row_members import TaskIndex
 from reward_profiling.planning.task_rows import seeded_metadata
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.table_of_output import read_rollout_table
+from reward_profiling.profiling.run_reading import read_rollout_table
 
 _NO_AGENT = "(no agent)"
 

@@ -16,7 +16,8 @@ from reward_profiling.cli.plain_errors import STOPPED, code_of, words_of
 from reward_profiling.cli.summary_lines import Styled, file_lines, summary_lines
 from reward_profiling.errors import RewardProfilingError
 from reward_profiling.profiling.profile_run import profile_run
-from reward_profiling.profiling.run_reading import ProfileRequest, sources_given
+from reward_profiling.profiling.run_reading import ProfileRequest
+from reward_profiling.profiling.run_sources import sources_given
 
 _PATHS = ("--rollouts", "--inputs", "--output")
 _FLAGS = {"--allow-partial": "allow_partial", "--rebuild": "rebuild"}

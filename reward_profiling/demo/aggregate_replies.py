@@ -8,7 +8,7 @@ from typing import Any
 
 from reward_profiling import wire
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
-from reward_profiling.profiling.gym_profile import (
+from reward_profiling.profiling.gym.gym_profile import (
     Profile,
     coverage_metrics,
     profile_columns,

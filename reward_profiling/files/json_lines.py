@@ -256,7 +256,7 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> os.stat_resu
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb", buffering=_BUFFER_BYTES) as file:
+        with temporary.open("w+b", buffering=_BUFFER_BYTES) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())

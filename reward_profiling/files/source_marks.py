@@ -83,16 +83,16 @@ def glimpse(path: Path) -> Glimpse:
         return Glimpse.of(os.fstat(file.fileno()))
 
 
-def stamp(folder: Path, path: Path, seen: Glimpse | None) -> list[int | str]:
-    """Return what tells a file from another: its name alone where it is missing."""
-    return [name_from(folder, path), *(msgspec.structs.astuple(seen) if seen else ())]
+Glimpses = dict[str, Glimpse | None]
+"""Files by their name from some folder; None for one that is missing."""
 
 
-def stamps_of(folder: Path, paths: Iterable[Path]) -> list[list[int | str]]:
-    """Return the stamps of files, some of which may be missing."""
-    return [
-        stamp(folder, path, glimpse(path) if path.exists() else None) for path in paths
-    ]
+def glimpses_of(folder: Path, paths: Iterable[Path]) -> Glimpses:
+    """Look at files, some of which may be missing."""
+    return {
+        name_from(folder, path): glimpse(path) if path.exists() else None
+        for path in paths
+    }
 
 
 def mark_of(path: Path, folder: Path, seen: Glimpse, end: ScanEnd) -> SourceMark:
@@ -151,15 +151,16 @@ def _checksum(path: Path, stop: int) -> int:
     with open_to_read(path) as file:
         descriptor = file.fileno()
         if stop <= _WHOLE_BYTES:
-            return _sum(descriptor, 0, stop, 0)
+            return crc32_of(descriptor, 0, stop)
         found = 0
         step = (stop - _PIECE_BYTES) // (_NUM_PIECES - 1)
         for piece in range(_NUM_PIECES - 1):
-            found = _sum(descriptor, piece * step, _PIECE_BYTES, found)
-        return _sum(descriptor, stop - _PIECE_BYTES, _PIECE_BYTES, found)
+            found = crc32_of(descriptor, piece * step, _PIECE_BYTES, found)
+        return crc32_of(descriptor, stop - _PIECE_BYTES, _PIECE_BYTES, found)
 
 
-def _sum(descriptor: int, place: int, count: int, start: int) -> int:
+def crc32_of(descriptor: int, place: int, count: int, start: int = 0) -> int:
+    """Return the CRC-32 of bytes of an open file, going on from that of others."""
     found = start
     stop = place + count
     while place < stop:

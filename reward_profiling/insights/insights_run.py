@@ -20,8 +20,8 @@ from reward_profiling.planning.on_disk.run_manifest import known_model
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.records.record_answers import read_answers
 from reward_profiling.profiling.rollout_table import RolloutTable
+from reward_profiling.profiling.run_reading import read_rollout_table
 from reward_profiling.profiling.run_summary import RunSummary
-from reward_profiling.profiling.table_of_output import read_rollout_table
 
 
 def write_insights(

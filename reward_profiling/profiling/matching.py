@@ -3,6 +3,7 @@
 Source: `gym-contract.md` §4.1 step 2 and §4.8; the counts include masked records.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import compress
@@ -63,6 +64,14 @@ class Matching(msgspec.Struct, frozen=True):
         if 0 not in self.has_record:
             return self.plan_order
         return list(compress(self.plan_order, self.has_record))
+
+    @property
+    def rows_with_record(self) -> Sequence[int]:
+        """The table's row of each record."""
+        every = range(len(self.has_record))
+        return (
+            every if 0 not in self.has_record else [*compress(every, self.has_record)]
+        )
 
 
 def match(
@@ -165,3 +174,34 @@ def _by_run_key(
         planned[run_keys[runner]] += 1
         done[run_keys[runner]] += has
     return [(count, done[key]) for key, count in planned.items()]
+
+
+def placed(
+    values: Sequence[Any],
+    has_record: bytes,
+    unknown: Any,  # noqa: ANN401 - of the values' type
+) -> Sequence[Any]:
+    """Give every planned rollout its value; `unknown` to one without a record."""
+    if 0 not in has_record:
+        return values
+    found: Any
+    found, filler = _begun(values, unknown)
+    start, taken = 0, 0
+    while start < len(has_record):
+        stop = has_record.find(0, start)
+        stop = len(has_record) if stop < 0 else stop
+        found += values[taken : taken + stop - start]
+        taken += stop - start
+        start = has_record.find(1, stop)
+        start = len(has_record) if start < 0 else start
+        found += filler * (start - stop)
+    return found  # type: ignore[no-any-return]
+
+
+def _begun(values: Sequence[Any], unknown: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    """Return an empty sequence of the values' kind, and one with `unknown` alone."""
+    if isinstance(values, array):
+        return array(values.typecode), array(values.typecode, (unknown,))
+    if isinstance(values, bytes | bytearray):
+        return bytearray(), bytes((unknown,))
+    return [], [unknown]

@@ -4,16 +4,15 @@ from array import array
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from math import nan
-from typing import Any
 
 from reward_profiling import wire
 from reward_profiling.collecting.on_disk.failures import Failures
 from reward_profiling.numerics.number_column import ABSENT, IS_NUMBER, gathered
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
 from reward_profiling.planning.row_members import RolloutKey
+from reward_profiling.profiling.gym.metric_columns import MetricColumn
 from reward_profiling.profiling.key_order import task_spans
-from reward_profiling.profiling.matching import Matching
-from reward_profiling.profiling.metric_columns import Metric
+from reward_profiling.profiling.matching import Matching, placed
 from reward_profiling.profiling.records.record_columns import NotFinite, RecordColumns
 from reward_profiling.profiling.rollout_table import (
     UNKNOWN,
@@ -132,7 +131,7 @@ def fill_metrics(
     table: RolloutTable,
     records: RecordColumns,
     matching: Matching,
-    metrics: Sequence[Metric],
+    metrics: Sequence[MetricColumn],
 ) -> None:
     """Give a table its numeric columns: all but the reward."""
     for metric in metrics:
@@ -158,44 +157,13 @@ def fill_replies(
     table.empty = bytearray(placed(records.empty, has_record, UNKNOWN))
     table.answer = array("q", placed(records.answer, has_record, 0))
     for name, column in records.components.items():
-        metric = Metric(name, column, None)
+        metric = MetricColumn(name, column, None)
         table.components[name] = _spread(metric, records, matching)
 
 
 def _spread(
-    metric: Metric, records: RecordColumns, matching: Matching
+    metric: MetricColumn, records: RecordColumns, matching: Matching
 ) -> "array[float]":
     found = metric.floats_at(range(len(records)))
     values = [nan if value is None else value for value in found]
     return array("d", placed(values, matching.has_record, nan))
-
-
-def placed(
-    values: Sequence[Any],
-    has_record: bytes,
-    unknown: Any,  # noqa: ANN401 - of the values' type
-) -> Sequence[Any]:
-    """Give every planned rollout its value; `unknown` to one without a record."""
-    if 0 not in has_record:
-        return values
-    found: Any
-    found, filler = _begun(values, unknown)
-    start, taken = 0, 0
-    while start < len(has_record):
-        stop = has_record.find(0, start)
-        stop = len(has_record) if stop < 0 else stop
-        found += values[taken : taken + stop - start]
-        taken += stop - start
-        start = has_record.find(1, stop)
-        start = len(has_record) if start < 0 else start
-        found += filler * (start - stop)
-    return found  # type: ignore[no-any-return]
-
-
-def _begun(values: Sequence[Any], unknown: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return an empty sequence of the values' kind, and one with `unknown` alone."""
-    if isinstance(values, array):
-        return array(values.typecode), array(values.typecode, (unknown,))
-    if isinstance(values, bytes | bytearray):
-        return bytearray(), bytes((unknown,))
-    return [], [unknown]

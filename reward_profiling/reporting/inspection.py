@@ -17,16 +17,16 @@ from reward_profiling.files.run_files import (
 )
 from reward_profiling.files.source_marks import spelled
 from reward_profiling.planning.on_disk.plan_file import plan_rows, task_label
-from reward_profiling.profiling.profile_run import counted, is_written
+from reward_profiling.profiling.matched_run import MatchedRun
+from reward_profiling.profiling.profile_run import is_profiled
 from reward_profiling.profiling.run_reading import (
     ProfileRequest,
-    Reading,
-    Sources,
     read_run,
-    refuse_several_plans,
     without_cyclic_collection,
 )
+from reward_profiling.profiling.run_sources import RunSources, refuse_several_plans
 from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summaries import summarize_run
 from reward_profiling.reporting.overview import (
     TaskGlance,
     Tenth,
@@ -123,22 +123,19 @@ def overview(files: RunFiles, *, pass_threshold: float = 1.0) -> Overview:
         return Overview(spelled(files.rollouts), listed, None)
     parts = [files.rollouts, *(part.rollouts for part in files.shards())]
     existing = tuple(path for path in parts if path.exists())
-    sources = Sources(files.materialized_inputs, existing, files)
+    sources = RunSources(files.materialized_inputs, existing, files)
     with without_cyclic_collection():
-        reading = read_run(sources, ProfileRequest(allow_partial=True))
-    return _overview(sources, reading, listed, pass_threshold)
+        run = read_run(sources, ProfileRequest(allow_partial=True))
+    return _overview(run, listed, pass_threshold)
 
 
 def _overview(
-    sources: Sources,
-    reading: Reading,
-    listed: list[FileGlance],
-    pass_threshold: float,
+    run: MatchedRun, listed: list[FileGlance], pass_threshold: float
 ) -> Overview:
-    files, table = sources.files, reading.table
+    files, table = run.sources.files, run.table
     # Nothing is written here, so that no columns are made anew.
-    quiet = msgspec.structs.replace(reading, found=reading.found._replace(note=None))
-    counts = counted(sources, quiet, pass_threshold)
+    quiet = msgspec.structs.replace(run, found=run.found._replace(note=None))
+    counts = summarize_run(quiet, pass_threshold)
     tasks = glances(table, pass_threshold)
     most, least = extremes(tasks, _SHOWN_TASKS)
     return Overview(
@@ -151,29 +148,28 @@ def _overview(
             files=(),
         ),
         num_tasks=len(table.tasks),
-        num_given_up=num_given_up(table, reading.failures),
+        num_given_up=num_given_up(table, run.failures),
         tenths=tenths([task.mean_reward for task in tasks]),
-        most_solved=_named(sources, reading, most),
-        least_solved=_named(sources, reading, least),
-        is_outdated=_is_outdated(files, reading),
+        most_solved=_named(run, most),
+        least_solved=_named(run, least),
+        is_outdated=_is_outdated(run),
     )
 
 
-def _named(
-    sources: Sources, reading: Reading, tasks: list[TaskGlance]
-) -> list[NamedTask]:
-    order = reading.matching.plan_order
-    with plan_rows(sources.inputs) as row_at:
-        rows = [row_at(reading.plan.place[order[task.first_row]]) for task in tasks]
+def _named(run: MatchedRun, tasks: list[TaskGlance]) -> list[NamedTask]:
+    order = run.matching.plan_order
+    with plan_rows(run.sources.inputs) as row_at:
+        rows = [row_at(run.plan.place[order[task.first_row]]) for task in tasks]
     labels = [task_label(row.get(wire.PARAMS)) or "" for row in rows]
     return list(map(NamedTask, tasks, labels))
 
 
-def _is_outdated(files: RunFiles, reading: Reading) -> bool:
+def _is_outdated(run: MatchedRun) -> bool:
+    files = run.sources.files
     profile, rollouts = files.reward_profiling, files.rollouts
     if not profile.exists() or not rollouts.exists():
         return False
-    if is_written(files, reading):  # the time alone may be newer
+    if is_profiled(run):  # the time alone may be newer
         return False
     return rollouts.stat().st_mtime > profile.stat().st_mtime
 

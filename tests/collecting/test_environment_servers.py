@@ -24,8 +24,9 @@ from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
-from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.profile_run import profile_files
+from reward_profiling.profiling.profile_run import profile_run
+from reward_profiling.profiling.run_reading import ProfileRequest
+from reward_profiling.profiling.run_sources import sources_of
 from reward_profiling.servers.routes import Servers
 
 Json = dict[str, Any]
@@ -189,9 +190,7 @@ async def test_records_of_a_server_are_profiled_and_aggregated_under_its_name(
         await collect(files, servers)
         summary = await aggregate(files, servers)
 
-    profiled = profile_files(
-        files.materialized_inputs, files.rollouts, ProfileOptions(), allow_partial=False
-    )
+    profiled = profile_run(sources_of(files), ProfileRequest())
     (entry,) = orjson.loads(files.aggregate_metrics.read_bytes())
     assert summary.warnings == ()
     assert entry["agent_ref"] == {"name": "arena"}

@@ -1,27 +1,27 @@
-"""Columns that were written are what pyarrow reads, and what is read again here."""
+"""Tables that were written are what pyarrow reads, and what is read again here."""
 
+import subprocess
+import sys
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from arro3.core import Array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_profiling.files.parquet import (
-    Booleans,
-    Column,
-    Numbers,
+    ROWS_AT_ONCE,
     ParquetError,
-    Texts,
-    read_parquet,
+    booleans,
+    numbers,
+    open_parquet,
+    texts,
     write_parquet,
-)
-from reward_profiling.files.thrift_compact import (
-    Reader,
-    ThriftError,
-    Wide,
-    encode_struct,
 )
 
 WHOLE = st.none() | st.integers(-(2**63), 2**63 - 1)
@@ -29,151 +29,191 @@ REAL = st.none() | st.floats(allow_nan=False)
 FLAG = st.sampled_from([None, True, False])
 TEXT = st.none() | st.text("aé🏆\0", max_size=4)
 ROWS = st.lists(st.tuples(WHOLE, REAL, FLAG, TEXT), max_size=40)
+Rows = list[tuple[Any, ...]]
+NAMES = ("n", "a/b c", "flag", "näme")
 
 
-def numbers(typecode: str, values: list[Any]) -> Numbers:
+def numbers_of(typecode: str, values: list[Any]) -> Array:
     present = bytes(value is not None for value in values)
-    return Numbers(array(typecode, [value or 0 for value in values]), present)
+    return numbers(array(typecode, [value or 0 for value in values]), present)
 
 
-def texts(values: list[str | None]) -> Texts:
-    known = sorted({value for value in values if value is not None})
-    listed: list[str | None] = [*known, None]
-    codes = array("I", map(listed.index, values))
-    return Texts(codes, [t if t is None else t.encode() for t in listed])
+def texts_of(values: list[str | None]) -> Array:
+    known: list[str | None] = [None, *sorted({v for v in values if v is not None})]
+    return texts(array("I", map(known.index, values)), known)
 
 
-def write(path: Path, columns: dict[str, Column], num_rows: int) -> None:
-    named = [(name, lambda column=column: column) for name, column in columns.items()]
-    write_parquet(path, named, num_rows, {"about": b'{"a":1}'})
-
-
-def columns_of(rows: list[tuple[Any, ...]]) -> dict[str, Column]:
+def part_of(rows: Rows) -> dict[str, Array]:
     whole, real, flags, names = ([row[at] for row in rows] for at in range(4))
     shown = bytes(2 if flag is None else flag for flag in flags)
-    return {
-        "n": numbers("q", whole),
-        "a/b c": numbers("d", real),
-        "flag": Booleans(shown),
-        "näme": texts(names),
-    }
+    columns = (numbers_of("q", whole), numbers_of("d", real), booleans(shown),
+               texts_of(names))  # fmt: skip
+    return dict(zip(NAMES, columns, strict=True))
+
+
+def write(path: Path, *parts: Rows) -> None:
+    write_parquet(path, map(part_of, parts), '{"a":1}')
 
 
 @settings(max_examples=60)
-@given(rows=ROWS)
+@given(rows=ROWS, cut=st.integers(0, 40))
 def test_pyarrow_and_we_read_what_was_written(
-    rows: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
+    rows: Rows, cut: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    import pyarrow.parquet as pq  # noqa: PLC0415 - not for every test
-
     path = tmp_path_factory.getbasetemp() / "columns.parquet"
-    write(path, columns_of(rows), len(rows))
+    write(path, rows[:cut], rows[cut:])
 
     found = pq.read_table(path).to_pydict()
-    again = read_parquet(path)
+    with open_parquet(path) as table:
+        about, names = table.about, table.names
+        again = table.columns(["näme", "n", "a/b c"])
 
     expected = [list(column) for column in zip(*rows, strict=True)] or [[]] * 4
     assert list(found.values()) == expected
-    assert pq.read_metadata(path).metadata[b"about"] == b'{"a":1}'
-    assert again.num_rows == len(rows)
-    assert plain(again.columns) == plain(columns_of(rows))
+    assert names == list(found) == list(NAMES)
+    assert pq.read_metadata(path).metadata[b"gym-reward-profiling"] == about
+    assert about == b'{"a":1}'
+    assert shown(again["n"], expected[0]) == expected[0]
+    assert shown(again["a/b c"], expected[1]) == expected[1]
+    assert again["näme"] == expected[3]
 
 
-def plain(columns: dict[str, Column]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
-    for name, column in columns.items():
-        if isinstance(column, Numbers):
-            present = column.present or b"\1" * len(column.values)
-            pairs = zip(column.values, present, strict=True)
-            found[name] = [value if has else None for value, has in pairs]
-        elif isinstance(column, Booleans):
-            found[name] = [
-                None if value > 1 else bool(value) for value in column.values
-            ]
-        else:
-            found[name] = [column.texts[code] for code in column.codes]
-    return found
+def shown(column: "array[Any]", expected: list[Any]) -> list[Any]:
+    """Return a column as a list, without what stands where there is nothing."""
+    pairs = zip(column, expected, strict=True)
+    return [None if value is None else read for read, value in pairs]
 
 
-@pytest.mark.parametrize("count", [255, 256, 257, 65_536, 65_537])
-def test_dictionaries_of_every_width_are_read_by_pyarrow(
-    count: int, tmp_path: Path
-) -> None:
-    import pyarrow.parquet as pq  # noqa: PLC0415
+def test_a_table_has_the_types_that_every_reader_knows(tmp_path: Path) -> None:
+    write(tmp_path / "t.parquet", [(1, 0.5, True, "a")])
 
-    values = [str(number) for number in range(count)]
-    column = Texts(array("I", range(count)), [value.encode() for value in values])
-    write(tmp_path / "t.parquet", {"t": column}, count)
+    schema = pq.read_schema(tmp_path / "t.parquet")
 
-    assert pq.read_table(tmp_path / "t.parquet")["t"].to_pylist() == values
-    assert read_parquet(tmp_path / "t.parquet").columns["t"] == column
+    assert schema.types == [pa.int64(), pa.float64(), pa.bool_(), pa.string()]
+
+
+@pytest.mark.parametrize(
+    "count", [ROWS_AT_ONCE - 1, ROWS_AT_ONCE, ROWS_AT_ONCE + 1, 70_001]
+)
+def test_rows_of_many_parts_come_back_in_order(count: int, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+
+    def parts() -> Iterator[dict[str, Array]]:
+        for start in range(0, count, 1_000):
+            rows = range(start, min(start + 1_000, count))
+            flags = bytes(row % 3 for row in rows)
+            found = array("q", rows)
+            yield {
+                "n": numbers(found, flags),
+                "all": numbers(found),
+                "t": texts(flags, ["a", "b", None]),
+            }
+
+    write_parquet(path, parts(), "")
+    with open_parquet(path) as table:
+        found = table.columns(["n", "all", "t"])
+
+    assert found["all"] == array("q", range(count))
+    assert found["t"] == [("a", "b", None)[row % 3] for row in range(count)]
+    expected = [row if row % 3 else None for row in range(count)]
+    assert shown(found["n"], expected) == expected
+    assert pq.read_table(path)["n"].to_pylist() == expected
 
 
 def test_any_changed_byte_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    write(path, columns_of([(1, 0.5, True, "a"), (None, None, None, None)]), 2)
+    write(path, [(1, 0.5, True, "a"), (None, None, None, None)])
     whole = path.read_bytes()
 
     for place in range(len(whole)):
         changed = bytearray(whole)
         changed[place] ^= 1
         path.write_bytes(changed)
-        with pytest.raises(ParquetError):
-            read_parquet(path)
+        with pytest.raises(ParquetError), open_parquet(path):
+            pass
 
 
 def test_any_shorter_file_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    write(path, columns_of([(1, 0.5, True, "a")]), 1)
+    write(path, [(1, 0.5, True, "a")])
     whole = path.read_bytes()
 
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(ParquetError):
-            read_parquet(path)
+        with pytest.raises(ParquetError), open_parquet(path):
+            pass
 
 
 def test_what_pyarrow_wrote_is_not_ours(tmp_path: Path) -> None:
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
     pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "t.parquet")
 
-    with pytest.raises(ParquetError, match="something else"):
-        read_parquet(tmp_path / "t.parquet")
+    with (
+        pytest.raises(ParquetError, match="something else"),
+        open_parquet(tmp_path / "t.parquet"),
+    ):
+        pass
 
 
-VALUES = st.recursive(
-    st.integers(-(2**31), 2**31 - 1) | st.binary(max_size=4),
-    lambda inner: (
-        st.lists(st.integers(-9, 9), max_size=20)
-        | st.dictionaries(st.integers(1, 14), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
+def test_what_another_version_wrote_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write(path, [(1, 0.5, True, "a")])
+    ours = pq.read_metadata(path).created_by.encode()
+    theirs = b"gym-reward-profiling".ljust(len(ours))
+    path.write_bytes(path.read_bytes().replace(ours, theirs))
+
+    with pytest.raises(ParquetError, match="another version"), open_parquet(path):
+        pass
 
 
-@given(st.dictionaries(st.integers(1, 14), VALUES, max_size=4))
-def test_thrift_structs_survive_a_round_trip(struct: dict[int, Any]) -> None:
-    ascending = in_order(struct)
+def test_a_text_that_looks_like_the_checksum_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    odd = "gym-reward-profiling crc32 00000000"
 
-    assert Reader(encode_struct(ascending)).struct() == ascending
+    write_parquet(path, [{odd: texts(b"\0", [odd])}], odd)
 
-
-def in_order(value: Any) -> Any:  # noqa: ANN401
-    if isinstance(value, dict):
-        return {key: in_order(value[key]) for key in sorted(value)}
-    return value
+    with open_parquet(path) as table:
+        assert table.about == odd.encode()
+        assert table.columns([odd]) == {odd: [odd]}
 
 
-def test_wide_numbers_survive_and_bytes_that_end_early_do_not() -> None:
-    coded = encode_struct({1: Wide(-(2**62)), 2: b"abc"})
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_error_of_a_part_is_raised_as_it_is_and_nothing_is_written(
+    error: type[BaseException], tmp_path: Path
+) -> None:
+    def parts() -> Iterator[dict[str, Array]]:
+        yield part_of([(1, 0.5, True, "a")])
+        raise error
 
-    assert Reader(coded).struct() == {1: -(2**62), 2: b"abc"}
-    for length in range(len(coded)):
-        with pytest.raises(ThriftError):
-            Reader(coded[:length]).struct()
-    with pytest.raises(ThriftError, match="unknown kind"):
-        Reader(b"\x1d\x00").struct()
-    with pytest.raises(ThriftError, match="does not follow"):
-        encode_struct({2: 1, 1: 1})
+    with pytest.raises(error):
+        write_parquet(tmp_path / "t.parquet", parts(), "")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+FILL = """
+import resource, sys
+from array import array
+from pathlib import Path
+from reward_profiling.files.parquet import numbers, write_parquet
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
+write_parquet(Path(sys.argv[1]), [{"n": numbers(array("q", range(9_000)))}], "")
+"""
+
+
+def test_a_disk_that_is_full_is_told_and_what_was_there_stays(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"old")
+
+    done = subprocess.run(
+        [sys.executable, "-c", FILL, str(path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "t.parquet cannot be written: File too large; what was there is kept\n"
+    )
+    assert "panicked" not in done.stderr
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [
+        ("t.parquet", b"old")
+    ]

@@ -5,8 +5,8 @@ import pytest
 
 from reward_profiling.errors import RecordError
 from reward_profiling.planning.row_members import agent_name, rollout_key
+from reward_profiling.profiling.gym.rollout_infos import RolloutInfos
 from reward_profiling.profiling.records.light_records import light_record
-from reward_profiling.profiling.rollout_infos import RolloutInfos
 from tests.profiling.columns_of_rows import metric_columns, record_columns
 
 KEY = {"_ng_task_index": 4, "_ng_rollout_index": 1}

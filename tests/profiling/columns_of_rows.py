@@ -5,8 +5,11 @@ from typing import Any, NamedTuple
 
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
 from reward_profiling.planning.row_members import RolloutKey
+from reward_profiling.profiling.gym.metric_columns import (
+    MetricColumns,
+    find_metric_columns,
+)
 from reward_profiling.profiling.key_order import put_in_key_order
-from reward_profiling.profiling.metric_columns import Columns, columns_of
 from reward_profiling.profiling.records.light_records import light_record
 from reward_profiling.profiling.records.record_columns import RecordColumns
 
@@ -48,6 +51,6 @@ def ordered_records(results: Sequence[Mapping[str, Any]]) -> RecordColumns:
     return records
 
 
-def metric_columns(records: RecordColumns) -> Columns:
+def metric_columns(records: RecordColumns) -> MetricColumns:
     rows = [row for row in range(len(records)) if not records.masked[row]]
-    return columns_of(records, rows)
+    return find_metric_columns(records, rows)

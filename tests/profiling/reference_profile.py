@@ -15,11 +15,11 @@ import orjson
 from reward_profiling import wire
 from reward_profiling.numerics.moments import median, quantile
 from reward_profiling.planning.row_members import usage_of
-from reward_profiling.profiling.gym_profile import run_labels
-from reward_profiling.profiling.repeat_metrics import (
+from reward_profiling.profiling.gym.repeat_metrics import (
     across_repeats,
     confidence_interval,
 )
+from reward_profiling.profiling.run_labels import run_labels
 from tests.profiling.columns_of_rows import PlannedRow
 
 Number = int | float

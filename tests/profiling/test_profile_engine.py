@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.profile_run import profile_run
-from reward_profiling.profiling.run_reading import ProfileRequest, Sources
+from reward_profiling.profiling.run_reading import ProfileRequest
+from reward_profiling.profiling.run_sources import RunSources
 from reward_profiling.profiling.run_summary import RunSummary
 from tests.profiling.reference_profile import reference_files
 
@@ -74,7 +75,9 @@ def profiled(folder: Path, *names: str, **request: bool) -> list[bytes]:
 
 def profile(folder: Path, *names: str, **request: bool) -> RunSummary:
     rollouts = tuple(folder / name for name in names or ("r.jsonl",))
-    sources = Sources(files_of(folder).materialized_inputs, rollouts, files_of(folder))
+    sources = RunSources(
+        files_of(folder).materialized_inputs, rollouts, files_of(folder)
+    )
     return profile_run(sources, ProfileRequest(allow_partial=True, **request))
 
 

@@ -14,7 +14,8 @@ from reward_profiling.errors import (
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.profile_run import profile_run
-from reward_profiling.profiling.run_reading import ProfileRequest, Sources
+from reward_profiling.profiling.run_reading import ProfileRequest
+from reward_profiling.profiling.run_sources import RunSources
 from reward_profiling.profiling.run_summary import RunSummary
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -42,7 +43,7 @@ def written(
 
 
 def profiled(inputs: Path, *rollouts: Path, partial: bool = False) -> RunSummary:
-    sources = Sources(inputs, rollouts, RunFiles(rollouts[0]))
+    sources = RunSources(inputs, rollouts, RunFiles(rollouts[0]))
     return profile_run(sources, ProfileRequest(allow_partial=partial))
 
 

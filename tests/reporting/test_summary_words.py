@@ -5,8 +5,8 @@ import pytest
 
 from reward_profiling.collecting.progress import Progress
 from reward_profiling.planning.plan_summary import PlanSummary
-from reward_profiling.profiling.agent_summaries import run_counts
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
+from reward_profiling.profiling.summaries import add_up
 from reward_profiling.reporting import summary_words
 
 AGENT = AgentSummary(
@@ -17,7 +17,7 @@ AGENT = AgentSummary(
 
 
 def run(*agents: AgentSummary, warnings: tuple[str, ...] = ()) -> RunSummary:
-    return run_counts("out/r.jsonl", agents, ["out/r.jsonl"], warnings)
+    return add_up("out/r.jsonl", agents, ["out/r.jsonl"], warnings)
 
 
 def agent(**changes: Any) -> AgentSummary:  # noqa: ANN401 - of any field

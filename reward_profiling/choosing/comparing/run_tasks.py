@@ -15,7 +15,7 @@ from reward_profiling.numerics.uncertainty import variance
 from reward_profiling.planning.on_disk.plan_file import read_labels, read_plan
 from reward_profiling.planning.row_members import TaskIndex
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.table_of_output import read_rollout_table
+from reward_profiling.profiling.run_reading import read_rollout_table
 
 
 class PlanContents(NamedTuple):

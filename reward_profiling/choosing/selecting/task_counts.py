@@ -11,7 +11,7 @@ from reward_profiling.insights.interpretation import interpret
 from reward_profiling.insights.units import units_of
 from reward_profiling.planning.row_members import TaskIndex
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.table_of_output import read_rollout_table
+from reward_profiling.profiling.run_reading import read_rollout_table
 
 CountsByAgent = Mapping[str, Counts]
 

@@ -18,8 +18,9 @@ from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize as write_plan
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.profile_run import profile_sources
-from reward_profiling.profiling.run_reading import ProfileRequest, sources_given
+from reward_profiling.profiling.profile_run import profile_run
+from reward_profiling.profiling.run_reading import ProfileRequest
+from reward_profiling.profiling.run_sources import sources_given
 from reward_profiling.reporting.inspection import output_named
 from reward_profiling.reporting.outcome import too_bad
 from reward_profiling.reporting.summary_words import planned
@@ -85,7 +86,7 @@ def profile(  # noqa: PLR0913 - one parameter is one option
         rebuild=rebuild,
         replies=bool(wants_insights),
     )
-    summary = profile_sources(sources, request)
+    summary = profile_run(sources, request)
     if wants_insights:
         summary = add_insights(
             summary,

@@ -7,7 +7,6 @@ a number, and in which order, is `gym-contract.md` §4.2 and §4.5.
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from operator import methodcaller
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,19 +14,21 @@ import msgspec
 from reward_profiling import wire
 from reward_profiling.numerics.index_column import Index, joined_index
 from reward_profiling.numerics.number_column import (
-    OTHER,
     NumberColumn,
     gathered,
-    is_constant,
     packed,
-    positions_of,
     rearranged,
 )
+from reward_profiling.profiling.records.layouts import Layout
+from reward_profiling.profiling.records.record_batches import (
+    Batch,
+    MemberNames,
+    batches_of,
+)
 
-_MOST_KNOWN_SHAPES = 4_096
+_MOST_KNOWN_NAMES = 4_096
 _TRIED_LAYOUTS = 8
 _NUMBERS = frozenset({int, float, bool})
-_OBJECT = frozenset({dict})
 _NO_METRICS = frozenset({wire.RESPONSE, wire.MASK_SAMPLE})
 
 
@@ -51,50 +52,6 @@ class NotFinite(Enum):
     INFINITE = "not finite"
 
 
-class Layout(msgspec.Struct, frozen=True):
-    """In which order a record's members stand; a record has some of them."""
-
-    own: tuple[str, ...]
-    """Members of the record itself that may be numbers."""
-    usage: tuple[str, ...]
-    """Members of `response.usage`."""
-
-    def merged(self, other: "Layout") -> "Layout | None":
-        """Return a layout that holds for both; None where their orders disagree."""
-        own = merged_order(self.own, other.own)
-        usage = merged_order(self.usage, other.usage)
-        return None if own is None or usage is None else Layout(own, usage)
-
-
-def merged_order(
-    first: tuple[str, ...], second: tuple[str, ...]
-) -> tuple[str, ...] | None:
-    """Return an order of all names that agrees with both orders; None if none does."""
-    if first == second:
-        return first
-    ours, theirs = set(first), set(second)
-    common = [name for name in first if name in theirs]
-    if common != [name for name in second if name in ours]:
-        return None
-    found: list[str] = []
-    left, right = iter(first), iter(second)
-    for shared in [*common, None]:
-        found += _until(left, shared)
-        found += _until(right, shared)
-        if shared is not None:
-            found.append(shared)
-    return tuple(found)
-
-
-def _until(names: Iterable[str], stop: str | None) -> list[str]:
-    taken = []
-    for name in names:
-        if name == stop:
-            break
-        taken.append(name)
-    return taken
-
-
 class RecordColumns(msgspec.Struct):
     """All records of a run; every column has one entry per record."""
 
@@ -104,7 +61,7 @@ class RecordColumns(msgspec.Struct):
     """Rollout index, likewise."""
     file: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
     """Which of the files that were read."""
-    line: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
+    line: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     """1-based line in that file."""
     masked: bytearray = msgspec.field(default_factory=bytearray)
     layout: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
@@ -126,9 +83,7 @@ class RecordColumns(msgspec.Struct):
     """Digest of the reply's text and calls, 0 where unknown; likewise."""
     components: dict[str, NumberColumn] = msgspec.field(default_factory=dict)
     """Members of `reward_components`; likewise."""
-    _known: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = msgspec.field(
-        default_factory=dict
-    )
+    _known: dict[MemberNames, int] = msgspec.field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of records."""
@@ -173,14 +128,14 @@ class RecordColumns(msgspec.Struct):
         found = dict(batch.own)
         self.task = joined_index(self.task, found.pop(wire.TASK_INDEX))
         self.rollout = joined_index(self.rollout, found.pop(wire.ROLLOUT_INDEX))
-        self.line.frombytes(packed("Q", lines))
-        self.layout.extend(array("I", (self._layout(batch.shape),)) * count)
+        self.line.frombytes(packed("q", lines))
+        self.layout.extend(array("I", (self._layout(batch.names),)) * count)
         self._mask(found.pop(wire.MASK_SAMPLE, None), count)
         self._note_strays(start, found.get(wire.FAILURE_CLASS))
         for name, values in batch.usage.items():
             _column(self.usage, name).extend(start, values)
         found.pop(wire.RESPONSE, None)
-        self._extend_own(start, found, batch.shape[1])
+        self._extend_own(start, found, batch.names[1])
 
     def _extend_own(
         self, start: int, found: Mapping[str, Sequence[Any]], usage: Sequence[str]
@@ -209,20 +164,20 @@ class RecordColumns(msgspec.Struct):
     def _mask(self, marks: Sequence[Any] | None, count: int) -> None:
         self.masked += bytes(count) if marks is None else bytes(map(bool, marks))
 
-    def _layout(self, shape: tuple[tuple[str, ...], tuple[str, ...]]) -> int:
-        known = self._known.get(shape)
+    def _layout(self, names: MemberNames) -> int:
+        known = self._known.get(names)
         if known is not None:
             return known
         own = tuple(
             name
-            for name in shape[0]
+            for name in names[0]
             if not name.startswith("_") and name not in _NO_METRICS
         )
-        layout = Layout(own, shape[1])
+        layout = Layout(own, names[1])
         number = self._placed(layout)
-        if len(self._known) >= _MOST_KNOWN_SHAPES:
+        if len(self._known) >= _MOST_KNOWN_NAMES:
             self._known.clear()
-        self._known[shape] = number
+        self._known[names] = number
         return number
 
     def _placed(self, layout: Layout) -> int:
@@ -282,73 +237,6 @@ class RecordColumns(msgspec.Struct):
     def key(self, row: int) -> tuple[Index, Index]:
         """Return the rollout key of a row."""
         return self.task[row], self.rollout[row]
-
-    def reward_kind(self, row: int) -> int:
-        """Return the kind of a row's own reward."""
-        column = self.own.get(wire.REWARD)
-        return OTHER if column is None else column.kinds[row]
-
-
-Shape = tuple[tuple[str, ...], tuple[str, ...]]
-"""The names of a record's members, and of its usage's, in order."""
-
-
-class Batch(NamedTuple):
-    """Records of one shape, in columns."""
-
-    shape: Shape
-    at: Sequence[int]
-    """Where each of them stands among the rows they were taken from."""
-    own: Mapping[str, Sequence[Any]]
-    """Their members."""
-    usage: Mapping[str, Sequence[Any]]
-    """The members of their usage."""
-
-
-def batches_of(rows: Sequence[Mapping[str, Any]]) -> list[Batch]:
-    """Put rows of the same shape together, in columns."""
-    usages = _usages_of(rows)
-    names, usage_names = list(map(tuple, rows)), list(map(tuple, usages))
-    if rows and is_constant(names) and is_constant(usage_names):
-        return [_batch((names[0], usage_names[0]), range(len(rows)), rows, usages)]
-    shapes = list(zip(names, usage_names, strict=True))
-    return [
-        _batch(shape, at, gathered(rows, at), gathered(usages, at))
-        for shape, at in positions_of(shapes).items()
-    ]
-
-
-_NO_USAGE: Mapping[str, Any] = {}
-_GET_RESPONSE = methodcaller("get", wire.RESPONSE)
-_GET_USAGE = methodcaller("get", wire.USAGE)
-
-
-def _usages_of(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the usage of each row; an empty one where there is none."""
-    responses = list(map(_GET_RESPONSE, rows))
-    if not _OBJECT.issuperset(map(type, responses)):
-        responses = [found if type(found) is dict else _NO_USAGE for found in responses]
-    usages = list(map(_GET_USAGE, responses))
-    if not _OBJECT.issuperset(map(type, usages)):
-        usages = [found if type(found) is dict else _NO_USAGE for found in usages]
-    return usages
-
-
-def _batch(
-    shape: Shape,
-    at: Sequence[int],
-    rows: Sequence[Mapping[str, Any]],
-    usages: Sequence[Mapping[str, Any]],
-) -> Batch:
-    names, usage_names = shape
-    return Batch(shape, at, _in_columns(names, rows), _in_columns(usage_names, usages))
-
-
-def _in_columns(
-    names: Sequence[str], rows: Sequence[Mapping[str, Any]]
-) -> dict[str, Sequence[Any]]:
-    values = zip(*[row.values() for row in rows], strict=True)
-    return dict(zip(names, values, strict=True))
 
 
 def _taken(column: Any, order: Sequence[int]) -> Any:  # noqa: ANN401

@@ -25,12 +25,8 @@ from reward_profiling.files.line_blocks import (
 )
 from reward_profiling.files.source_marks import ScanEnd
 from reward_profiling.profiling.records.light_records import light_record
-from reward_profiling.profiling.records.record_columns import (
-    Batch,
-    RecordColumns,
-    Reply,
-    batches_of,
-)
+from reward_profiling.profiling.records.record_batches import Batch, batches_of
+from reward_profiling.profiling.records.record_columns import RecordColumns, Reply
 
 _BATCH_ROWS = 1_024
 _BATCH_BYTES = 8_000_000

@@ -24,8 +24,8 @@ from reward_profiling.profiling.records.record_scan import (
     ScanOptions,
     read_records,
 )
-from reward_profiling.profiling.records.rollout_metrics import (
-    Copies,
+from reward_profiling.profiling.records.rollout_metrics import DuplicateRecords
+from reward_profiling.profiling.records.rollout_metrics_reader import (
     StoredRecords,
     UnusableError,
     read_rollout_metrics,
@@ -45,8 +45,8 @@ class FoundRecords(NamedTuple):
     """Why the columns of an earlier profile were not used, where that is news."""
     stored: StoredRecords | None
     """The earlier profile's columns, where they hold all there is by now."""
-    copies: Copies
-    """Copies that the earlier profile left out."""
+    duplicates: DuplicateRecords
+    """What the earlier profile left out."""
 
 
 def find_records(
@@ -69,7 +69,7 @@ def find_records(
             if stored is not None:
                 return _extended(stored, rollouts, seen, options)
     records, ends = read_records(rollouts, options)
-    return FoundRecords(records, ends, seen, note, None, Copies())
+    return FoundRecords(records, ends, seen, note, None, DuplicateRecords())
 
 
 def _usable(
@@ -77,12 +77,12 @@ def _usable(
 ) -> StoredRecords | None:
     """Return the stored records; None where they are sound, but not enough."""
     stored = read_rollout_metrics(columns)
-    if options.replies and not stored.has_replies:
+    if options.replies and not stored.head.has_replies:
         return None
     names = [name_from(columns.parent, path) for path in rollouts]
-    if [mark.name for mark in stored.sources] != names:
+    if [mark.name for mark in stored.head.sources] != names:
         raise UnusableError("it is of other files")
-    for path, mark in zip(rollouts, stored.sources, strict=True):
+    for path, mark in zip(rollouts, stored.head.sources, strict=True):
         fault = changed_since(path, mark)
         if fault is not None:
             raise UnusableError(f"{path} {fault}")
@@ -98,17 +98,17 @@ def _extended(
     """Add what came since to the stored records."""
     records = stored.records
     count = len(records)
-    options = options._replace(replies=stored.has_replies)
+    options = options._replace(replies=stored.head.has_replies)
     ends = [
         Scan(path, records, number, options).run(mark.end)
         for number, (path, mark) in enumerate(
-            zip(rollouts, stored.sources, strict=True)
+            zip(rollouts, stored.head.sources, strict=True)
         )
     ]
     records.close()
     is_all = len(records) == count
     unchanged = stored if is_all else None
-    return FoundRecords(records, ends, seen, None, unchanged, stored.copies)
+    return FoundRecords(records, ends, seen, None, unchanged, stored.head.duplicates)
 
 
 def marks_of(

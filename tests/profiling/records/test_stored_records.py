@@ -11,19 +11,25 @@ import pyarrow.parquet as pq
 import pytest
 
 from reward_profiling.errors import RecordError
-from reward_profiling.files.parquet import Numbers, write_parquet
+from reward_profiling.files.parquet import numbers, write_parquet
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.files.source_marks import ScanEnd, changed_since, glimpse, mark_of
-from reward_profiling.profiling.profile_run import (
-    profile_run,
-    write_columns,
-    write_profile,
+from reward_profiling.profiling.gym.profile_files import write_profile
+from reward_profiling.profiling.profile_run import profile_run
+from reward_profiling.profiling.records.rollout_metrics_reader import (
+    read_rollout_metrics,
 )
-from reward_profiling.profiling.records.rollout_metrics import read_rollout_metrics
+from reward_profiling.profiling.records.rollout_metrics_writer import (
+    write_rollout_metrics,
+)
 from reward_profiling.profiling.rollout_table import RolloutTable
-from reward_profiling.profiling.run_reading import ProfileRequest, read_run, sources_of
+from reward_profiling.profiling.run_reading import (
+    ProfileRequest,
+    read_rollout_table,
+    read_run,
+)
+from reward_profiling.profiling.run_sources import sources_of
 from reward_profiling.profiling.run_summary import RunSummary
-from reward_profiling.profiling.table_of_output import read_rollout_table
 
 ANSWER = {"type": "message", "content": [{"type": "output_text", "text": "Paris"}]}
 
@@ -153,9 +159,8 @@ def test_columns_that_cannot_be_trusted_are_made_anew_and_that_is_said(
 
 def test_columns_of_another_version_are_made_anew(files: RunFiles) -> None:
     expected = rebuilt(files)
-    column = ("task_index", lambda: Numbers(array("q", [0])))
-    said = {"gym-reward-profiling": b'{"version":1}'}
-    write_parquet(files.rollout_metrics, [column], 1, said)
+    columns = {"task_index": numbers(array("q", [0]))}
+    write_parquet(files.rollout_metrics, [columns], '{"version":2}')
 
     counts = profile(files)
 
@@ -236,12 +241,12 @@ def test_a_profile_that_another_one_wrote_over_is_not_taken_for_its_own(
     files: RunFiles,
 ) -> None:
     sources = sources_of(files)
-    reading = read_run(sources, ProfileRequest(allow_partial=True))
-    stamps = write_profile(sources, reading)
+    run = read_run(sources, ProfileRequest(allow_partial=True))
+    outputs = write_profile(run)
     expected = written(files)
     files.reward_profiling.write_bytes(b"of another process\n")
 
-    write_columns(sources, reading, stamps)
+    write_rollout_metrics(run, outputs)
     profile(files)
 
     assert written(files) == expected
@@ -297,7 +302,7 @@ def test_a_long_file_that_was_written_to_but_did_not_grow_is_read_again(
     with files.rollouts.open("ab") as file:
         file.write(b" " * 20_000_000 + b"\n")
     profile(files)
-    (mark,) = read_rollout_metrics(files.rollout_metrics).sources
+    (mark,) = read_rollout_metrics(files.rollout_metrics).head.sources
 
     assert changed_since(files.rollouts, mark) is None
     os.utime(files.rollouts)

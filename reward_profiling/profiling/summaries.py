@@ -13,15 +13,19 @@ import msgspec
 
 from reward_profiling.numerics.number_column import gathered
 from reward_profiling.numerics.uncertainty import counted_mean, mean_of, standard_error
-from reward_profiling.profiling.passes import MIN_ROLLOUTS, num_passing
+from reward_profiling.profiling.gym.profile_files import profile_files_of
+from reward_profiling.profiling.matched_run import MatchedRun
+from reward_profiling.profiling.passes import MIN_ROLLOUTS, pass_rate
 from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
+from reward_profiling.profiling.run_warnings import warnings_of
+from reward_profiling.profiling.tabulation import unscored_reasons
 
 NO_FAILURE_CLASS = "(no class)"
 
 
-class _Tally(msgspec.Struct):
-    """Counts of one agent while its rows are read."""
+class _AgentCounts(msgspec.Struct):
+    """What is counted of one agent while its rows are read."""
 
     num_tasks: int = 0
     statuses: Counter[int] = msgspec.field(default_factory=Counter)
@@ -32,62 +36,78 @@ class _Tally(msgspec.Struct):
     passes: Counter[str] = msgspec.field(default_factory=Counter)
 
 
-def summarize(
+def summarize_run(run: MatchedRun, pass_threshold: float) -> RunSummary:
+    """Count what there is of a run, and name what a person should look at."""
+    reasons = unscored_reasons(run.records)
+    rows = run.matching.rows_with_record
+    agents = summarize_agents(
+        run.table,
+        {rows[record]: reason for record, reason in reasons.items()},
+        pass_threshold=pass_threshold,
+    )
+    files = run.sources.files
+    written = [*profile_files_of(files), files.rollout_metrics]
+    return add_up(
+        str(files.rollouts),
+        agents,
+        [str(path) for path in written],
+        [*warnings_of(run, reasons)],
+    )
+
+
+def summarize_agents(
     table: RolloutTable, reasons: Mapping[int, str], *, pass_threshold: float
 ) -> list[AgentSummary]:
     """Summarise each agent of the plan, in order of name.
 
     `reasons[row]` says why an unscored row has no score.
     """
-    tallies = [_Tally() for _ in table.agents]
+    counts = [_AgentCounts() for _ in table.agents]
     for start, stop in table.spans():
         rows: Sequence[int] = range(start, stop)
         if len(table.agents) == 1:
-            _count(tallies[0], table, rows, pass_threshold)
+            _count(counts[0], table, rows, pass_threshold)
             continue
         for agent in sorted(set(table.agent[start:stop])):
             its = [row for row in rows if table.agent[row] == agent]
-            _count(tallies[agent], table, its, pass_threshold)
+            _count(counts[agent], table, its, pass_threshold)
     pairs = Counter(zip(table.agent, table.status, strict=True))
     for (agent, status), count in pairs.items():
-        tallies[agent].statuses[status] = count
+        counts[agent].statuses[status] = count
     for row, reason in reasons.items():
-        tallies[table.agent[row]].unscored_reasons[reason] += 1
+        counts[table.agent[row]].unscored_reasons[reason] += 1
     for row, name in table.failure_class.items():
         if table.status[row] == RolloutStatus.FAILED:
-            tallies[table.agent[row]].failed_classes[name or NO_FAILURE_CLASS] += 1
-    return [
-        _agent_counts(name, tally)
-        for name, tally in zip(table.agents, tallies, strict=True)
-    ]
+            counts[table.agent[row]].failed_classes[name or NO_FAILURE_CLASS] += 1
+    return list(map(_agent_summary, table.agents, counts))
 
 
 def _count(
-    tally: _Tally, table: RolloutTable, rows: Sequence[int], threshold: float
+    counts: _AgentCounts, table: RolloutTable, rows: Sequence[int], threshold: float
 ) -> None:
     """Count one task's rows of one agent."""
     statuses = bytes(gathered(table.status, rows))
-    tally.num_tasks += 1
+    counts.num_tasks += 1
     rewards: Sequence[float] = gathered(table.reward, rows)
     if statuses.count(RolloutStatus.SCORED) < len(statuses):
         scored = map(eq, statuses, repeat(RolloutStatus.SCORED))
         rewards = list(compress(rewards, scored))
     if not rewards:
         return
-    tally.means.append(mean_of(rewards))
+    counts.means.append(mean_of(rewards))
     if len(rewards) < MIN_ROLLOUTS:
-        tally.passes["undetermined"] += 1
+        counts.passes["undetermined"] += 1
         return
     rate = pass_rate(rewards, threshold)
-    tally.passes["never" if rate == 0 else "always" if rate == 1 else "some"] += 1
+    counts.passes["never" if rate == 0 else "always" if rate == 1 else "some"] += 1
 
 
-def _agent_counts(name: str, tally: _Tally) -> AgentSummary:
-    count = tally.statuses
+def _agent_summary(name: str, counts: _AgentCounts) -> AgentSummary:
+    count = counts.statuses
     failed, missing = count[RolloutStatus.FAILED], count[RolloutStatus.MISSING]
     return AgentSummary(
         agent=name,
-        num_tasks=tally.num_tasks,
+        num_tasks=counts.num_tasks,
         planned=count.total(),
         collected=count.total() - failed - missing,
         scored=count[RolloutStatus.SCORED],
@@ -95,23 +115,18 @@ def _agent_counts(name: str, tally: _Tally) -> AgentSummary:
         masked=count[RolloutStatus.MASKED],
         failed=failed,
         missing=missing,
-        unscored_reasons=dict(sorted(tally.unscored_reasons.items())),
-        failed_classes=dict(sorted(tally.failed_classes.items())),
-        mean_reward=mean_of(tally.means) if tally.means else None,
-        standard_error=standard_error(tally.means),
-        never_pass=tally.passes["never"],
-        sometimes_pass=tally.passes["some"],
-        always_pass=tally.passes["always"],
-        undetermined=tally.passes["undetermined"],
+        unscored_reasons=dict(sorted(counts.unscored_reasons.items())),
+        failed_classes=dict(sorted(counts.failed_classes.items())),
+        mean_reward=mean_of(counts.means) if counts.means else None,
+        standard_error=standard_error(counts.means),
+        never_pass=counts.passes["never"],
+        sometimes_pass=counts.passes["some"],
+        always_pass=counts.passes["always"],
+        undetermined=counts.passes["undetermined"],
     )
 
 
-def pass_rate(rewards: Sequence[float], threshold: float) -> float:
-    """Return the share of rewards at or above `threshold`, in 0..1; n >= 1."""
-    return num_passing(rewards, threshold) / len(rewards)
-
-
-def run_counts(
+def add_up(
     output: str,
     agents: Sequence[AgentSummary],
     files: Sequence[str],

@@ -5,16 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_profiling.numerics.number_column import NumberColumn
-from reward_profiling.profiling.group_statistics import describe_groups
-from reward_profiling.profiling.metric_columns import Columns, Metric, describe_column
+from reward_profiling.profiling.gym.group_statistics import describe_groups
+from reward_profiling.profiling.gym.metric_columns import (
+    MetricColumn,
+    MetricColumns,
+    describe_column,
+)
 
 FLOATS = st.floats(-1e9, 1e9) | st.sampled_from([0.0, -0.0, 1e308, -1e308])
 WHOLE = st.integers(-9, 2**62)
 
 
-def one_column(*, whole: bool) -> Columns:
-    metric = Metric("m", NumberColumn(), None, whole=whole)
-    return Columns((metric,), every_int=whole)
+def one_column(*, whole: bool) -> MetricColumns:
+    metric = MetricColumn("m", NumberColumn(), None, whole=whole)
+    return MetricColumns((metric,), every_int=whole)
 
 
 def one_by_one(groups: list[list[Any]], *, whole: bool) -> list[dict[str, Any]]:
@@ -52,4 +56,4 @@ def test_many_groups_at_once_equal_one_by_one_to_the_bit(
 
 
 def test_groups_without_any_column_have_no_statistics() -> None:
-    assert describe_groups(Columns((), every_int=True), [], [2, 3]) == [{}, {}]
+    assert describe_groups(MetricColumns((), every_int=True), [], [2, 3]) == [{}, {}]

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from reward_profiling.errors import RecordError
-from reward_profiling.profiling.repeat_metrics import (
+from reward_profiling.profiling.gym.repeat_metrics import (
     across_repeats,
     confidence_interval,
     is_repeat_metric,

@@ -18,11 +18,8 @@ from reward_profiling.numerics.number_column import (
     is_constant,
     positions_of,
 )
-from reward_profiling.profiling.records.record_columns import (
-    Layout,
-    NotFinite,
-    RecordColumns,
-)
+from reward_profiling.profiling.records.layouts import Layout
+from reward_profiling.profiling.records.record_columns import NotFinite, RecordColumns
 
 _NUMBERS = frozenset({FLOAT, INT, BOOL})
 _KEYS = ("rollout_id", wire.TASK_INDEX, wire.ROLLOUT_INDEX)

@@ -19,10 +19,10 @@ from reward_profiling.numerics.number_column import (
     positions_of,
 )
 from reward_profiling.numerics.uncertainty import MIN_VALUES
-from reward_profiling.profiling.metric_columns import (
+from reward_profiling.profiling.gym.metric_columns import (
     STATISTICS,
-    Columns,
-    Metric,
+    MetricColumn,
+    MetricColumns,
     Values,
     describe_column,
 )
@@ -34,7 +34,7 @@ _HALF_OF_LARGEST = sys.float_info.max / 2
 
 
 def describe_groups(
-    columns: Columns, values: Sequence[Values], sizes: Sequence[int]
+    columns: MetricColumns, values: Sequence[Values], sizes: Sequence[int]
 ) -> list[dict[str, Number]]:
     """Return `mean/… max/… min/… median/… std/…` of each group, stat-major.
 
@@ -58,7 +58,7 @@ def describe_groups(
 
 
 def _of_one_size(
-    columns: Columns, values: Sequence[Values], size: int
+    columns: MetricColumns, values: Sequence[Values], size: int
 ) -> list[dict[str, Number]]:
     found = [
         _described(metric, columns, column, size)
@@ -78,7 +78,7 @@ def _named(keys: Sequence[str], row: Sequence[Number | None]) -> dict[str, Numbe
 
 
 def _described(
-    metric: Metric, columns: Columns, values: Values, size: int
+    metric: MetricColumn, columns: MetricColumns, values: Values, size: int
 ) -> Sequence[Column]:
     """Return a column's statistics in order, each a list over the groups."""
     found = _statistics(metric, columns, values, size)
@@ -93,7 +93,7 @@ def _described(
 
 
 def _statistics(
-    metric: Metric, columns: Columns, values: Values, size: int
+    metric: MetricColumn, columns: MetricColumns, values: Values, size: int
 ) -> Sequence[Column]:
     if size <= _MOST_AT_ONCE:
         groups: _Groups | None

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reward_profiling.errors import RecordError
-from reward_profiling.profiling.gym_profile import (
+from reward_profiling.profiling.gym.gym_profile import (
     Profile,
     TaskProfile,
     profile_columns,
-    run_labels,
 )
+from reward_profiling.profiling.run_labels import run_labels
 from tests.profiling.columns_of_rows import PlannedRow, plan_columns, record_columns
 
 Runs = list[list[dict[str, Any]]]

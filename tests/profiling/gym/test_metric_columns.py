@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 
 from reward_profiling.errors import RecordError
-from reward_profiling.profiling.metric_columns import Columns, describe_column
+from reward_profiling.profiling.gym.metric_columns import MetricColumns, describe_column
 from tests.profiling.columns_of_rows import metric_columns, record_columns
 
 
-def found_in(*results: dict[str, Any]) -> Columns:
+def found_in(*results: dict[str, Any]) -> MetricColumns:
     keys = ({"_ng_task_index": 0, "_ng_rollout_index": n} for n in range(len(results)))
     rows = [{**r, **k} for r, k in zip(results, keys, strict=True)]
     return metric_columns(record_columns(rows))

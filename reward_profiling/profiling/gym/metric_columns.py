@@ -31,7 +31,7 @@ Rows = Sequence[int]
 Values = Sequence[Number | None]
 
 
-class Metric(msgspec.Struct, frozen=True):
+class MetricColumn(msgspec.Struct, frozen=True):
     """A number that records have: a member of their own, of their usage, or both.
 
     Where a record has both, usage wins, whether it is a number or not.
@@ -83,10 +83,10 @@ class Metric(msgspec.Struct, frozen=True):
         return bytes(own if usage == ABSENT else usage for own, usage in pairs)
 
 
-class Columns(msgspec.Struct, frozen=True):
+class MetricColumns(msgspec.Struct, frozen=True):
     """The numeric columns of a run."""
 
-    metrics: tuple[Metric, ...]
+    metrics: tuple[MetricColumn, ...]
     """In order of first appearance over all measured records, in key order."""
     every_int: bool
     """True when all columns are whole and of one 64-bit type, signed or unsigned."""
@@ -96,7 +96,7 @@ class Columns(msgspec.Struct, frozen=True):
         """Names of the columns, in order."""
         return tuple(metric.name for metric in self.metrics)
 
-    def adds_middle_twice(self, metric: Metric, size: int) -> bool:
+    def adds_middle_twice(self, metric: MetricColumn, size: int) -> bool:
         """Say whether Gym adds the middle value of a group of `size` to itself.
 
         NumPy takes the medians of adjacent columns of floats at once as the half of two
@@ -115,16 +115,16 @@ class Columns(msgspec.Struct, frozen=True):
         return frozenset(metric.name for metric in self.metrics if metric.whole)
 
 
-def columns_of(records: RecordColumns, rows: Rows) -> Columns:
+def find_metric_columns(records: RecordColumns, rows: Rows) -> MetricColumns:
     """Find the columns of the measured records, whose `rows` are in key order.
 
     Raises:
         RecordError: a column of whole numbers spans more than 64 bits.
     """
-    found: list[tuple[int, tuple[bool, int], Metric]] = []
+    found: list[tuple[int, tuple[bool, int], MetricColumn]] = []
     num_unsigned = 0
     for name in dict.fromkeys([*records.own, *records.usage]):
-        metric = Metric(name, records.own.get(name), records.usage.get(name))
+        metric = MetricColumn(name, records.own.get(name), records.usage.get(name))
         if name.startswith("_"):
             continue
         kinds = metric.kinds_at(rows)
@@ -142,10 +142,10 @@ def columns_of(records: RecordColumns, rows: Rows) -> Columns:
     found.sort(key=lambda entry: entry[:2])
     metrics = tuple(metric for _, _, metric in found)
     is_whole = all(metric.whole for metric in metrics)
-    return Columns(metrics, is_whole and num_unsigned in {0, len(metrics)})
+    return MetricColumns(metrics, is_whole and num_unsigned in {0, len(metrics)})
 
 
-def _is_unsigned(metric: Metric, rows: Rows) -> bool:
+def _is_unsigned(metric: MetricColumn, rows: Rows) -> bool:
     """Say whether the whole numbers need an unsigned column."""
     if not any(column and column.wide for column in (metric.own, metric.usage)):
         return False
@@ -159,7 +159,7 @@ def _is_unsigned(metric: Metric, rows: Rows) -> bool:
     return high > INT64[1]
 
 
-def _place(records: RecordColumns, row: int, metric: Metric) -> tuple[bool, int]:
+def _place(records: RecordColumns, row: int, metric: MetricColumn) -> tuple[bool, int]:
     """Return where a metric stands in a record: its own members come first."""
     layout = records.layouts[records.layout[row]]
     if metric.own is not None and metric.own.kinds[row] != ABSENT:
@@ -175,7 +175,7 @@ def present_values(values: Values) -> list[Any]:
 
 
 def stat_major(
-    columns: Columns, described: Mapping[str, Mapping[str, Number]]
+    columns: MetricColumns, described: Mapping[str, Mapping[str, Number]]
 ) -> dict[str, Number]:
     """Return `mean/… max/… min/… median/… std/…` of every column, in Gym's order.
 

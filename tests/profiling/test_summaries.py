@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from reward_profiling.collecting.on_disk.failures import Failures
 from reward_profiling.numerics.uncertainty import standard_error
 from reward_profiling.planning.row_members import RolloutKey
-from reward_profiling.profiling.agent_summaries import run_counts, summarize
 from reward_profiling.profiling.matching import match
 from reward_profiling.profiling.passes import pass_rate
 from reward_profiling.profiling.run_summary import AgentSummary
+from reward_profiling.profiling.summaries import add_up, summarize_agents
 from reward_profiling.profiling.tabulation import tabulate, unscored_reasons
 from tests.profiling.columns_of_rows import PlannedRow, ordered_records, plan_columns
 
@@ -41,7 +41,7 @@ def summaries(
     found = unscored_reasons(records)
     at = [row for row, has in enumerate(matching.has_record) if has]
     reasons = {at[row]: reason for row, reason in found.items()}
-    return summarize(table, reasons, pass_threshold=1.0)
+    return summarize_agents(table, reasons, pass_threshold=1.0)
 
 
 def scored(*rewards_by_task: list[float]) -> AgentSummary:
@@ -70,7 +70,7 @@ def test_counts_add_up_to_what_was_planned(
             members = {"reward": fate, "mask_sample": fate == "masked"}
             records.append(record(task, rollout, **members))
 
-    whole = run_counts("o", summaries(rows, records, failed), [])
+    whole = add_up("o", summaries(rows, records, failed), [])
 
     assert whole.collected + whole.failed + whole.missing == whole.planned == len(plan)
     assert whole.scored + whole.unscored + whole.masked == whole.collected

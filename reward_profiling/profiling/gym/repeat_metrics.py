@@ -15,14 +15,14 @@ from reward_profiling.numerics import moments
 from reward_profiling.numerics.index_column import Index
 from reward_profiling.numerics.number_column import Number, gathered
 from reward_profiling.numerics.student_t import t_975
-from reward_profiling.profiling.key_order import task_spans
-from reward_profiling.profiling.metric_columns import (
-    Columns,
+from reward_profiling.profiling.gym.metric_columns import (
+    MetricColumns,
     Rows,
     describe_column,
     present_values,
     stat_major,
 )
+from reward_profiling.profiling.key_order import task_spans
 from reward_profiling.profiling.records.record_columns import RecordColumns
 
 _NOT_METRICS = frozenset({
@@ -56,7 +56,7 @@ class LabelEntries(NamedTuple):
 
 
 def label_entries(
-    label: str, records: RecordColumns, rows: Rows, columns: Columns
+    label: str, records: RecordColumns, rows: Rows, columns: MetricColumns
 ) -> LabelEntries:
     """Describe a label's records, in key order, as a whole and by repeat.
 
