@@ -1,4 +1,4 @@
-"""What a run tells: its page and its log in Prefect, and whoever watches the process.
+"""What a run tells: its page and its log in Prefect, and whoever observes the process.
 
 Prefect's server may be slow or away: reports are made beside the collection, at most
 every few seconds, each with a time limit, and one that fails is dropped.
@@ -26,14 +26,13 @@ from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_URL
 from prefect.utilities.urls import url_for
 
-from reward_profiling.collecting.progress import Progress
-from reward_profiling.collecting.window import Observer
+from reward_profiling.collecting.progress import ObserveProgress, Progress
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.outcome import announcement, announcements
 from reward_profiling.reporting.summary_words import progress_line, slowest_rollouts
 from reward_profiling.servers.server_states import Changes, ObserveServers, ServerState
-from reward_profiling.stop_scope import exit_code_of_signal
-from reward_profiling.tasks.watcher import watcher
+from reward_profiling.tasks.prefect_internals import done_without
+from reward_profiling.tasks.present_run import present_run
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -47,36 +46,39 @@ _PAUSE_SECONDS = 2.0
 _MAX_NOTES = 10
 
 
-def tell_page() -> None:
-    """Say where the present run is seen, to whoever watches the process."""
+def tell_start() -> None:
+    """Say where the present run is seen, and what it does without."""
     page = url_for("flow-run", runtime.flow_run.id)
     if PREFECT_API_URL.value() and page is not None:
-        watcher.get().say(f"seen at {page}")
+        present_run().observer.say(f"seen at {page}")
+    for lacking in done_without():
+        tell_warning(lacking)
 
 
 def tell_end(summary: RunSummary) -> None:
-    """Tell whoever watches the process what the run came to."""
-    watcher.get().end(summary)
+    """Tell whoever observes the process what the run came to."""
+    present_run().observer.end(summary)
 
 
 def tell(message: str) -> None:
-    """Say one sentence in the run's log, and to the process's watcher."""
+    """Say one sentence in the run's log, and to the process's observer."""
     get_run_logger().info(message)
-    watcher.get().say(message)
+    present_run().observer.say(message)
 
 
 def tell_warning(message: str) -> None:
     """Say what a person should know."""
     get_run_logger().warning(message)
-    watcher.get().warn(message)
+    present_run().observer.warn(message)
 
 
 def servers_observer() -> ObserveServers:
     """Return an observer that logs each change of a server's state once."""
-    logger, watch, changes = get_run_logger(), watcher.get().watch_servers, Changes()
+    logger, changes = get_run_logger(), Changes()
+    told = present_run().observer.observe_servers
 
     def observe(states: Sequence[ServerState]) -> None:
-        watch(states)
+        told(states)
         for state in changes.of(states):
             logger.info(state.line)
 
@@ -92,15 +94,15 @@ class _Latest:
 
 
 @asynccontextmanager
-async def progress_observer(key: str) -> AsyncIterator[Observer]:
-    """Yield an observer that reports to Prefect and to the process's watcher."""
+async def progress_observer(key: str) -> AsyncIterator[ObserveProgress]:
+    """Yield an observer that reports to Prefect and to the process's observer."""
     latest = _Latest()
     logger = get_run_logger()
-    watch = watcher.get().watch
+    told = present_run().observer.observe
 
     def observe(progress: Progress, note: str | None) -> None:
         latest.progress = progress
-        watch(progress)
+        told(progress, None)  # a note goes by way of the log, which has the first ones
         if note is None:
             return
         latest.num_notes += 1
@@ -189,7 +191,7 @@ async def show(*reports: Report) -> None:
     deadline = time.monotonic() + _END_SECONDS
     for report in (*_owed, *reports):
         while not await taken(report):
-            if exit_code_of_signal() is not None or time.monotonic() > deadline:
+            if present_run().scope.exit_code is not None or time.monotonic() > deadline:
                 return
             await asyncio.sleep(_PAUSE_SECONDS)
     _owed.clear()
@@ -210,7 +212,7 @@ def announce(summary: RunSummary) -> None:
 
     A run that was told to stop has not come to its end.
     """
-    if exit_code_of_signal() is not None:
+    if present_run().scope.exit_code is not None:
         return
     output = str(Path(summary.output).absolute())
     resource = {

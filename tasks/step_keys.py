@@ -5,33 +5,34 @@ Ports and moments are left out; so is what only says how fast a step runs.
 
 from pathlib import Path
 
-from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.materialization import files_of
 from reward_profiling.tasks.step_results import Given, by_content
 
 
 def _plan_settings(given: Given) -> object:
-    servers = given["servers"]
-    paths = [Path(given[name]).absolute() for name in ("input_path", "output")]
-    return (*paths, given["options"], servers.policy_model, servers.assignment)
+    checked, servers = given["checked"], given["servers"]
+    paths = checked.path.absolute(), given["files"].rollouts.absolute()
+    return (*paths, checked.options, servers.policy_model, servers.assignment)
 
 
 def _plan_files(given: Given) -> list[Path]:
-    return [given["input_path"], *files_of(given["options"])]
+    checked = given["checked"]
+    return [checked.path, *files_of(checked.options)]
 
 
 def _aggregate_settings(given: Given) -> object:
     servers = given["servers"]
-    return (given["output"].absolute(), given["options"], servers.assignment)
+    output = given["files"].rollouts.absolute()
+    return (output, given["options"], servers.assignment)
 
 
 def _profile_settings(given: Given) -> object:
     stops = [(one.stopped, one.is_failed) for one in given["shards"] if one.stopped]
-    return (given["output"].absolute(), given["options"], stops)
+    return (given["files"].rollouts.absolute(), given["options"], stops)
 
 
 def _records(given: Given) -> list[Path]:
-    files = RunFiles(given["output"])
+    files = given["files"]
     return [files.materialized_inputs, files.rollouts, files.failures]
 
 
@@ -40,9 +41,8 @@ def _insights_settings(given: Given) -> object:
 
 
 def _insights_files(given: Given) -> list[Path]:
-    files = RunFiles(Path(given["summary"].output))
-    records = [files.materialized_inputs, files.rollouts, files.failures]
-    return [*records, files.timings, files.run]
+    files = given["files"]
+    return [*_records(given), files.timings, files.run]
 
 
 PLAN = by_content("materialize-inputs", _plan_settings, _plan_files)

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pydantic_core
-from prefect.cache_policies import CacheKeyFnPolicy, CachePolicy
+from prefect.cache_policies import CachePolicy
 from prefect.context import TaskRunContext
-from prefect.serializers import D, JSONSerializer, Serializer
-from prefect.settings import get_current_settings
+from prefect.serializers import JSONSerializer, Serializer
+from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
 from reward_profiling.files.file_stamps import file_stamp
 from reward_profiling.files.own_version import own_version
 
-STORAGE = Path(get_current_settings().results.local_storage_path)
+STORAGE = Path(PREFECT_LOCAL_STORAGE_PATH.value())
 """Where results are kept: beside Prefect's own of this machine, whose files they stamp.
 Named, so that no step asks Prefect's server, which may be away, for a better place."""
 
@@ -32,7 +32,7 @@ class StaleResultError(Exception):
 _JSON: JSONSerializer[Any] = JSONSerializer()
 
 
-class FilesAgree(Serializer[D]):
+class FilesAgree(Serializer):
     """Keeps a result with the stamps of its files, and reads it while they agree.
 
     The result names them in `written`, and says by `is_reusable` whether the step did
@@ -92,4 +92,4 @@ def by_content(
         content = pydantic_core.to_json(parts, inf_nan_mode="strings")
         return f"{step}-{hashlib.sha256(content).hexdigest()}"
 
-    return CacheKeyFnPolicy(cache_key_fn=key)
+    return CachePolicy.from_cache_key_fn(key)

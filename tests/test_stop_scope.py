@@ -9,19 +9,17 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TOLD = """
 import asyncio, os, signal
-from reward_profiling.stop_scope import (
-    exit_code_of_signal, on_stop, stop_before_signal, stop_on_signals,
-)
+from reward_profiling.stop_scope import StopScope
 
 async def main():
-    told = []
-    with stop_on_signals(), on_stop(told.append):
-        stop_before_signal(signal.SIGTERM)
+    told, scope = [], StopScope()
+    with scope.hearing_signals(), scope.on_stop(told.append):
+        scope.stop_before_signal(signal.SIGTERM)
         await asyncio.sleep(0.1)
         if {is_sent}:
             os.kill(os.getpid(), signal.SIGTERM)  # the one that was about to come
             await asyncio.sleep(0.1)
-        print(len(told), exit_code_of_signal(), flush=True)
+        print(len(told), scope.exit_code, flush=True)
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.sleep(5)
         print("still here", flush=True)

@@ -30,12 +30,11 @@ from reward_profiling.files.json_lines import (
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.units import units_of
 from reward_profiling.planning.earlier_plan import ADAPTIVE
-from reward_profiling.planning.row_members import agent_name, rollout_key
+from reward_profiling.planning.row_members import NO_AGENT, agent_name, rollout_key
 from reward_profiling.planning.task_rows import seeded_metadata
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.table_of_output import read_rollout_table
 
-_NO_AGENT = "(no agent)"
 _INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
@@ -144,7 +143,7 @@ def _read(files: RunFiles, more: Mapping[Hashable, int]) -> _Growing:
 def _runner(row: Mapping[str, Any]) -> str:
     """Return the name that the row's rollouts are counted under."""
     stamp = row.get(wire.ENVIRONMENT_SERVER)
-    return agent_name(row) or (stamp if isinstance(stamp, str) else _NO_AGENT)
+    return agent_name(row) or (stamp if isinstance(stamp, str) else NO_AGENT)
 
 
 def _new_lines(

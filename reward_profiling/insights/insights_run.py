@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from reward_profiling.collecting.on_disk.timings import read_timings
 from reward_profiling.files.own_version import made_by
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.files.source_marks import spelled
@@ -12,11 +13,7 @@ from reward_profiling.insights.completion_curve import completion_curve
 from reward_profiling.insights.derivation import Derivation
 from reward_profiling.insights.insights_file import replace_insights
 from reward_profiling.insights.schema import Insights, TaskInsight
-from reward_profiling.planning.on_disk.extracts import (
-    read_answers,
-    read_labels,
-    read_timings,
-)
+from reward_profiling.planning.on_disk.extracts import read_answers, read_labels
 from reward_profiling.planning.on_disk.run_manifest import known_model
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.rollout_table import RolloutTable
@@ -52,11 +49,18 @@ def write_insights(
             "made_by": made_by(),
             "output": spelled(files.rollouts.name),
             "model": known_model(files),
-            "completion": completion_curve(read_timings(files.timings)),
+            "completion": completion_curve(_finished(files.timings)),
         }
     )
     replace_insights(files.insights, head, _labelled(derivation, plan))
     return head
+
+
+def _finished(timings: Path) -> Iterator[tuple[float, float]]:
+    """Yield (moment of the start, seconds taken) of each finished rollout."""
+    for timing in read_timings(timings):
+        if timing.started is not None:
+            yield timing.started, timing.seconds
 
 
 def add_insights(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
-from weakref import WeakValueDictionary
 
 import orjson
 
@@ -28,6 +27,7 @@ from reward_profiling.files.json_lines import (
 )
 from reward_profiling.files.own_version import made_by
 from reward_profiling.files.run_files import RunFiles
+from reward_profiling.files.source_marks import Glimpse, glimpse
 from reward_profiling.planning.earlier_plan import (
     ADAPTIVE,
     EarlierPlan,
@@ -66,7 +66,7 @@ _SHOWN_LINES = 5
 _INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True)
 class CheckedInput:
     """An input whose every row can be planned."""
 
@@ -77,47 +77,25 @@ class CheckedInput:
     """SHA-256 of the planned lines, line endings left out."""
     additions: Additions
     """What the options' own files add to the rows, as read now."""
+    seen: Glimpse
+    """The file as it was before it was read."""
 
 
-_HELD: WeakValueDictionary[tuple[object, ...], CheckedInput] = WeakValueDictionary()
-"""Checked inputs that somebody still has: a run asks before it starts, and its step."""
-
-
-def check_input(path: Path, options: PlanOptions) -> CheckedInput:
+def check_input(
+    path: Path, options: PlanOptions, known: CheckedInput | None = None
+) -> CheckedInput:
     """Read the task rows whole and plan them.
 
-    An input whose check somebody still holds, and that is the same file, unchanged, is
-    not read again.
+    An earlier check of the same input, `known`, stands while nobody writes to the file.
 
     Raises:
         ConfigError: the file, or one that the options name, cannot be read.
         DatasetError: rows that cannot be planned, all of them named.
     """
-    state = _state_of(path, options)
-    held = _HELD.get(state)
-    if held is not None:
-        return held
-    checked = _checked(path, options)
-    if state == _state_of(path, options):
-        _HELD[state] = checked
-    return checked
-
-
-def _state_of(path: Path, options: PlanOptions) -> tuple[object, ...]:
-    """Return what is another when the file or the options are."""
-    settings = options.model_dump_json()
-    if options.prompt_config is not None or options.skills is not None:
-        return (object(),)  # other files decide as well
-    try:
-        status = path.stat()
-    except OSError:
-        return (object(),)
-    changed = status.st_mtime_ns, status.st_ctime_ns
-    return path, settings, status.st_dev, status.st_ino, status.st_size, *changed
-
-
-def _checked(path: Path, options: PlanOptions) -> CheckedInput:
+    if known is not None and glimpse(path) == known.seen:
+        return known
     additions, warnings = _read_additions(options)
+    seen = glimpse(path)
     planner = Planner(options, additions)
     digest = sha256()
     repeated_names: list[int] = []
@@ -133,7 +111,7 @@ def _checked(path: Path, options: PlanOptions) -> CheckedInput:
     plan.warnings += warnings
     plan.warnings += _input_warnings(path, repeated_names)
     plan.warnings += _limit_warnings(plan, cut_off, options)
-    return CheckedInput(path, options, plan, digest.hexdigest(), additions)
+    return CheckedInput(path, options, plan, digest.hexdigest(), additions, seen)
 
 
 def _read_additions(options: PlanOptions) -> tuple[Additions, list[str]]:

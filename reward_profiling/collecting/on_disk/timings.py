@@ -4,7 +4,7 @@ Gym's records do not say it. The lines are an aid, never the truth: one that is 
 is passed over.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,21 @@ from reward_profiling import wire
 from reward_profiling.files.json_lines import read_lines
 
 
-class _Timing(msgspec.Struct, rename={"task_index": wire.TASK_INDEX}.get):
+class Timing(
+    msgspec.Struct,
+    rename={"task_index": wire.TASK_INDEX, "rollout_index": wire.ROLLOUT_INDEX}.get,
+):
+    """One finished rollout; what its line does not say is None."""
+
     task_index: int | str
     seconds: float
+    """How long it took, its retries included."""
+    rollout_index: int | str | None = None
+    started: float | None = None
+    """Moment at which it started, in seconds of the epoch."""
 
 
-_DECODE = msgspec.json.Decoder(_Timing).decode
+_DECODE = msgspec.json.Decoder(Timing).decode
 
 
 def timing_line(
@@ -40,15 +49,19 @@ def timing_line(
     })  # fmt: skip
 
 
+def read_timings(path: Path) -> Iterator[Timing]:
+    """Yield the timing of each finished rollout; none where there is no file."""
+    for line in read_lines(path) if path.exists() else ():
+        try:
+            yield _DECODE(line.text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+
+
 def seconds_by_task(path: Path) -> dict[object, float]:
     """Return the longest that each task took in earlier runs."""
     longest: dict[object, float] = {}
-    if path.exists():
-        for line in read_lines(path):
-            try:
-                timing = _DECODE(line.text)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
-            known = longest.get(timing.task_index, 0.0)
-            longest[timing.task_index] = max(timing.seconds, known)
+    for timing in read_timings(path):
+        known = longest.get(timing.task_index, 0.0)
+        longest[timing.task_index] = max(timing.seconds, known)
     return longest

@@ -28,11 +28,6 @@ class _Prompt(msgspec.Struct, rename={"task_index": wire.TASK_INDEX}.get):
     responses_create_params: msgspec.Raw = _ABSENT
 
 
-class _Timing(msgspec.Struct):
-    started: float
-    seconds: float
-
-
 def read_labels(plan: Path) -> dict[Any, str]:
     """Return the beginning of each task's prompt, by task index.
 
@@ -94,17 +89,3 @@ def _digest(value: object) -> int:
     )
     digest = blake2b(said, digest_size=8).digest()
     return int.from_bytes(digest, signed=True) or 1
-
-
-def read_timings(path: Path) -> Iterator[tuple[float, float]]:
-    """Yield (moment of the start, seconds taken) of each finished rollout.
-
-    Nothing where there is no file: timings are an aid.
-    """
-    decode = msgspec.json.Decoder(_Timing).decode
-    for line in read_lines(path) if path.exists() else ():
-        try:
-            timing = decode(line.text)
-        except _FAULTS:
-            continue
-        yield timing.started, timing.seconds

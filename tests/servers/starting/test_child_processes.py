@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from reward_profiling.errors import ServersNotReadyError
-from reward_profiling.servers.child_processes import (
+from reward_profiling.servers.starting.child_processes import (
     Family,
     embedded_environment,
     free_port,
@@ -25,7 +25,7 @@ STAY = "echo started $$; trap 'echo stopped; exit' INT; while :; do sleep 0.02; 
 STUBBORN = "trap '' INT; echo started $$; while :; do sleep 0.02; done"
 OWNER = """
 import asyncio
-from reward_profiling.servers.child_processes import embedded_environment
+from reward_profiling.servers.starting.child_processes import embedded_environment
 async def own():
     async with embedded_environment() as url:
         print(url, flush=True)
@@ -236,7 +236,7 @@ def test_a_free_port_can_be_listened_at() -> None:
 
 LEAVER = """
 import subprocess, sys, time
-from reward_profiling.servers.child_processes import leftovers_stopped
+from reward_profiling.servers.starting.child_processes import leftovers_stopped
 with leftovers_stopped():
     child = subprocess.Popen(["sleep", "60"], start_new_session=True)
     print(child.pid, flush=True)

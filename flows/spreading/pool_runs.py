@@ -19,8 +19,8 @@ from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
 from reward_profiling.errors import ConfigError
-from reward_profiling.flows.leading import Led
 from reward_profiling.flows.shard_run import ShardRun
+from reward_profiling.flows.spreading.led_shards import LedShards
 
 _REFUSED = frozenset({400, 403, 404, 409, 422})
 _SHOWN = 300
@@ -44,7 +44,7 @@ async def check_deployment(name: str) -> None:
             ) from error
 
 
-async def submit(led: Led, index: int, start: int) -> FlowRun:
+async def submit(led: LedShards, index: int, start: int) -> FlowRun:
     """Have a worker collect a shard; the same start, asked for again, is the same run.
 
     Raises:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from reward_profiling.errors import ConfigError
-from reward_profiling.servers.gym_command import (
+from reward_profiling.servers.options import ServerOptions
+from reward_profiling.servers.starting.gym_command import (
     check_gym,
     ended_server,
     gym_arguments,
@@ -17,7 +18,6 @@ from reward_profiling.servers.gym_command import (
     private_folder,
     server_log,
 )
-from reward_profiling.servers.options import ServerOptions
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Whether a server may be asked: it answers, and it did not ask for quiet.
+"""Whether servers may be asked: they answer, and did not ask for quiet.
 
 A server that stops answering is noticed by the first request that fails on the way, or
 within a health interval; then its rollouts wait and it is asked for its health alone,
@@ -6,13 +6,16 @@ less and less often.
 """
 
 import asyncio
+import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from reward_profiling.collecting.window.recorder import Recorder
 from reward_profiling.errors import GymError
 from reward_profiling.servers.backoff import backoff_seconds
 from reward_profiling.servers.gym_client import GymClient
+from reward_profiling.servers.routes import Route
 
 HEALTH_INTERVAL_SECONDS = 5.0
 _PROBE_SECONDS = 5.0
@@ -124,3 +127,61 @@ class Gate:
         """Stop asking."""
         for task in [*self._tasks, *([self._probe] if self._probe else [])]:
             task.cancel()
+
+
+@dataclass(slots=True)
+class Gates:
+    """The gates of all servers that rollouts of a plan are sent to, by their URL."""
+
+    client: GymClient
+    routes: Mapping[str, Route]
+    recorder: Recorder
+    draw: Callable[[], float] = random.random
+    """Uniform in 0..1, for jitter."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set whenever a gate opens or closes."""
+    _gates: dict[str, Gate] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Put a gate before each server."""
+        urls = dict.fromkeys(route.url for route in self.routes.values())
+        self._gates = {
+            url: Gate(url, self.client, self.draw, self.changed, self._tell)
+            for url in urls
+        }
+
+    def __getitem__(self, url: str) -> Gate:
+        """Return the gate before the server at a URL."""
+        return self._gates[url]
+
+    def is_open(self, url: str) -> bool:
+        """Say whether a rollout may start now on the server at a URL."""
+        return self._gates[url].is_open
+
+    @property
+    def is_any_busy(self) -> bool:
+        """Whether a rollout runs on a server that answers."""
+        gates = self._gates.values()
+        return any(gate.in_flight and not gate.is_down for gate in gates)
+
+    def waited(self, now: float) -> Iterator[tuple[str, float]]:
+        """Yield each server's URL, and for how many seconds it has not answered."""
+        for url, gate in self._gates.items():
+            yield url, now - (gate.down_since or now)
+
+    def watch(self) -> None:
+        """Ask for the health of every server at intervals while rollouts run on it."""
+        for gate in self._gates.values():
+            gate.watch()
+
+    def stop(self) -> None:
+        """Stop asking."""
+        for gate in self._gates.values():
+            gate.stop()
+
+    def _tell(self, note: str) -> None:
+        """Tell that a server went away, or came back, and mark the agents on it."""
+        progress = self.recorder.progress
+        for agent, route in self.routes.items():
+            progress.agent(agent).is_down = self._gates[route.url].is_down
+        self.recorder.tell(note)

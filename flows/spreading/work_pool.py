@@ -7,7 +7,6 @@ Prefect's server as well. While that is away, the shards and the run go on.
 import asyncio
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from uuid import UUID
 
 import httpx
@@ -21,22 +20,21 @@ from prefect.exceptions import PrefectException
 from prefect.states import Cancelled, Cancelling, Crashed
 
 from reward_profiling.collecting.on_disk.shard_summaries import (
-    drop_summary,
     found_summary,
 )
 from reward_profiling.collecting.shard_summary import ShardSummary
-from reward_profiling.collecting.spreading.spread import Fate, Look, fate
+from reward_profiling.collecting.spreading.spread import Fate, fate
 from reward_profiling.errors import ServersNotReadyError
-from reward_profiling.files.lock_holder import Pulse, living_holder, pulse
-from reward_profiling.files.run_files import RunFiles
-from reward_profiling.flows.leading import STOP_SECONDS, Led
-from reward_profiling.flows.shard_runs import (
+from reward_profiling.files.lock_holder import living_holder
+from reward_profiling.flows.spreading.led_shards import STOP_SECONDS, LedShards
+from reward_profiling.flows.spreading.pool_runs import (
     page_of,
     progress_of,
     states_of,
     submit,
     workers_of,
 )
+from reward_profiling.flows.spreading.pool_shard import PoolShard
 from reward_profiling.reporting.outcome import shortened
 from reward_profiling.tasks.run_page import (
     REPORT_SECONDS,
@@ -54,54 +52,7 @@ _MOST_WORDS = 200
 _AWAY = (httpx.HTTPError, OSError, PrefectException)
 
 
-@dataclass(slots=True)
-class _Shard:
-    """One shard, and its latest run."""
-
-    index: int
-    own: RunFiles
-    starts: int = 0
-    run_id: UUID | None = None
-    state: State | None = None
-    beat: Pulse | None = None
-    since: float = field(default_factory=time.monotonic)
-    """When it was last seen to go on."""
-    is_late_told: bool = False
-    summary: ShardSummary | None = None
-
-    @property
-    def type(self) -> str:
-        """What its state is; a run that is not made yet waits like one that is."""
-        return str(self.state.type.value) if self.state else StateType.SCHEDULED.value
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether no worker has begun it."""
-        return self.summary is None and self.type in {"SCHEDULED", "PENDING"}
-
-    def see(self, state: State | None) -> None:
-        """Take the state of its run, and the sign of life of its lock."""
-        before = self.type, self.beat
-        self.state, self.beat = state or self.state, pulse(self.own.lock)
-        if (self.type, self.beat) != before:
-            self.since = time.monotonic()
-
-    def look(self) -> Look:
-        """Return what is seen of it."""
-        return Look(
-            state=self.type,
-            has_summary=found_summary(self.own) is not None,
-            seconds=time.monotonic() - self.since,
-        )
-
-    def again(self) -> None:
-        """Forget its run: there will be another."""
-        drop_summary(self.own)
-        self.run_id = self.state = None
-        self.since, self.is_late_told = time.monotonic(), False
-
-
-async def collect_on_pool(led: Led) -> list[ShardSummary]:
+async def collect_on_pool(led: LedShards) -> list[ShardSummary]:
     """Collect every shard of a run by the workers of its deployment's work pool.
 
     Raises:
@@ -114,10 +65,10 @@ async def collect_on_pool(led: Led) -> list[ShardSummary]:
 class _Pool:
     """The shards of one run while workers collect them."""
 
-    def __init__(self, led: Led, client: PrefectClient) -> None:
+    def __init__(self, led: LedShards, client: PrefectClient) -> None:
         self._led = led
         self._client = client
-        self._shards = [_Shard(index, led.own(index)) for index in led.indices]
+        self._shards = [PoolShard(index, led.own(index)) for index in led.indices]
         self._broken: list[str] = []
         self._is_away_told = False
         self._table: UUID | None = None
@@ -144,7 +95,7 @@ class _Pool:
         return [shard.summary for shard in self._shards if shard.summary is not None]
 
     @property
-    def _open(self) -> list[_Shard]:
+    def _open(self) -> list[PoolShard]:
         return [shard for shard in self._shards if shard.summary is None]
 
     async def _pause(self) -> None:
@@ -189,7 +140,7 @@ class _Pool:
                 " and their files are watched"
             )
 
-    async def _judge(self, shard: _Shard) -> None:
+    async def _judge(self, shard: PoolShard) -> None:
         look, name = shard.look(), self._led.name(shard.index)
         end = fate(look, self._led.spread)
         if end is Fate.ENDED:
@@ -208,7 +159,7 @@ class _Pool:
         elif shard.is_waiting and look.seconds > _LATE_SECONDS:
             await self._tell_late(shard, look.seconds)
 
-    async def _tell_late(self, shard: _Shard, seconds: float) -> None:
+    async def _tell_late(self, shard: PoolShard, seconds: float) -> None:
         if shard.is_late_told:
             return
         shard.is_late_told = True
@@ -222,7 +173,7 @@ class _Pool:
             said += f": {await workers_of(self._client, deployment)}"
         tell_warning(said)
 
-    def _leave(self, shard: _Shard, end: Fate) -> None:
+    def _leave(self, shard: PoolShard, end: Fate) -> None:
         """Leave a shard whose run failed, or was cancelled by a person."""
         name = self._led.name(shard.index)
         words = (shard.state and shard.state.message) or "it left no word"
@@ -233,7 +184,7 @@ class _Pool:
             self._broken.append(said)
         shard.summary = self._uncollected(shard, said, failed=is_broken)
 
-    async def _again(self, shard: _Shard, end: State) -> None:
+    async def _again(self, shard: PoolShard, end: State) -> None:
         """Have a shard collected again, unless that was done often enough."""
         most = self._led.spread.shard_restarts + 1
         await self._set_state(shard, end)
@@ -248,7 +199,7 @@ class _Pool:
         tell_warning(said)
         shard.summary = self._uncollected(shard, said, failed=True)
 
-    async def _set_state(self, shard: _Shard, state: State) -> None:
+    async def _set_state(self, shard: PoolShard, state: State) -> None:
         """Say on the page of a shard's run what became of it."""
         if shard.run_id is None or (shard.state and shard.state.is_final()):
             return
@@ -256,7 +207,7 @@ class _Pool:
             await self._client.set_flow_run_state(shard.run_id, state, force=True)
 
     def _uncollected(
-        self, shard: _Shard, reason: str | None, *, failed: bool = False
+        self, shard: PoolShard, reason: str | None, *, failed: bool = False
     ) -> ShardSummary:
         return self._led.uncollected(shard.index, reason, failed=failed)
 

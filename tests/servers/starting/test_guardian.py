@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_profiling.servers import guardian
+from reward_profiling.servers.starting import guardian
 
 PIPE = subprocess.PIPE
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -25,7 +25,7 @@ FAMILY = "sleep 60 & echo child $!; setsid sleep 60 & sleep 0.1; echo started $$
 # An owner that starts a guardian as the product does, and lives on.
 OWNER = """
 import asyncio, pathlib, sys
-from reward_profiling.servers.child_processes import guarded_command
+from reward_profiling.servers.starting.child_processes import guarded_command
 async def own():
     async with guarded_command(sys.argv[2:], pathlib.Path(sys.argv[1])):
         await asyncio.sleep(60)

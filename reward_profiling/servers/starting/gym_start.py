@@ -10,7 +10,10 @@ from typing import Any
 
 from reward_profiling.errors import ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.servers.child_processes import (
+from reward_profiling.servers.options import ServerOptions
+from reward_profiling.servers.readiness import HEAD, Waiting
+from reward_profiling.servers.server_states import ObserveServers, ServerState
+from reward_profiling.servers.starting.child_processes import (
     Family,
     guarded_command,
     last_lines,
@@ -18,7 +21,7 @@ from reward_profiling.servers.child_processes import (
     size_of,
     text_since,
 )
-from reward_profiling.servers.gym_command import (
+from reward_profiling.servers.starting.gym_command import (
     PrivateFolder,
     ended_server,
     gym_arguments,
@@ -31,11 +34,8 @@ from reward_profiling.servers.gym_command import (
     private_folder,
     server_log,
 )
-from reward_profiling.servers.options import ServerOptions
-from reward_profiling.servers.readiness import HEAD, Waiting
-from reward_profiling.servers.server_states import ObserveServers, ServerState
-from reward_profiling.servers.start_hints import hint, ports_in_use, venv_of
-from reward_profiling.stop_scope import may_ask_to_stop
+from reward_profiling.servers.starting.start_hints import hint, ports_in_use, venv_of
+from reward_profiling.stop_scope import StopScope
 from reward_profiling.texts.redaction import redact
 
 _LOOK_SECONDS = 1.0
@@ -71,8 +71,10 @@ class GymStart:
         )
 
     @asynccontextmanager
-    async def servers(self, observe: ObserveServers) -> AsyncIterator[None]:
-        """Run Gym until the block ends.
+    async def servers(
+        self, scope: StopScope, observe: ObserveServers
+    ) -> AsyncIterator[None]:
+        """Run Gym until the block ends; ask the scope to stop when Gym ends before.
 
         Raises:
             ServersNotReadyError: a server failed, or was not ready in time.
@@ -92,7 +94,7 @@ class GymStart:
                     is_own=partial(self._is_own, private, family),
                 )  # fmt: skip
                 await self._until_ready(guardian, waiting)
-                async with self._noticing(guardian, waiting):
+                async with self._noticing(guardian, waiting, scope):
                     yield
 
     def _is_own(
@@ -194,10 +196,10 @@ class GymStart:
 
     @asynccontextmanager
     async def _noticing(
-        self, guardian: asyncio.subprocess.Process, waiting: Waiting
+        self, guardian: asyncio.subprocess.Process, waiting: Waiting, scope: StopScope
     ) -> AsyncIterator[None]:
         """End what runs when Gym, or one of its servers, ends before the block does."""
-        with may_ask_to_stop() as stop:
+        with scope.may_ask_to_stop() as stop:
             watching = asyncio.create_task(self._watch(guardian, waiting, stop))
             try:
                 yield

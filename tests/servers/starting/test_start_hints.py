@@ -1,6 +1,6 @@
 import pytest
 
-from reward_profiling.servers.start_hints import hint, ports_in_use, venv_of
+from reward_profiling.servers.starting.start_hints import hint, ports_in_use, venv_of
 
 VENV = "/venvs/policy/.venv"
 TOO_OLD = """(policy) error: No solution found when resolving dependencies

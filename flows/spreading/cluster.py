@@ -14,16 +14,17 @@ from typing import Any
 
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.errors import RewardProfilingError
-from reward_profiling.flows.leading import STOP_SECONDS, Led
-from reward_profiling.stop_scope import hear_signals_again
-from reward_profiling.tasks.collect_shard import collect_shard
+from reward_profiling.flows.spreading.led_shards import STOP_SECONDS, LedShards
+from reward_profiling.tasks.collect_led_shard import collect_led_shard
+from reward_profiling.tasks.prefect_internals import start_runner
+from reward_profiling.tasks.present_run import present_run
 from reward_profiling.tasks.run_page import tell_warning
 
 _RAY_STORE_BYTES = 100_000_000
 """What crosses are paths and small models."""
 
 
-async def collect_on_cluster(led: Led) -> list[ShardSummary]:
+async def collect_on_cluster(led: LedShards) -> list[ShardSummary]:
     """Collect every shard of a run as a step on its cluster.
 
     Raises:
@@ -47,21 +48,21 @@ Submit = Callable[[int], Any]
 
 
 @asynccontextmanager
-async def _running(led: Led) -> AsyncIterator[Submit]:
+async def _running(led: LedShards) -> AsyncIterator[Submit]:
     """Yield a way to submit shards; a cluster that is made here ends with the block."""
     runner = await asyncio.to_thread(_RUNNERS[led.spread.runner], led)
-    await asyncio.to_thread(_start, runner)
-    hear_signals_again()
+    await asyncio.to_thread(start_runner, runner)
+    present_run().scope.hear_signals_again()
 
     def submit(index: int) -> Any:  # noqa: ANN401 - each runner has its own futures
         parameters = {
-            "output": led.files.rollouts,
+            "files": led.files,
             "index": index,
             "options": led.options,
             "servers": led.servers,
             "leader": led.leader,
         }
-        return runner.submit(collect_shard, parameters=parameters)
+        return runner.submit(collect_led_shard, parameters=parameters)
 
     try:
         yield submit
@@ -69,14 +70,8 @@ async def _running(led: Led) -> AsyncIterator[Submit]:
         await asyncio.to_thread(runner.__exit__, None, None, None)
 
 
-def _start(runner: Any) -> None:  # noqa: ANN401
-    runner.__enter__()
-    # Dask's cluster is made when it is first asked for: once, and not by two threads.
-    getattr(runner, "client", None)
-
-
 async def _collect(
-    led: Led, index: int, submit: Submit
+    led: LedShards, index: int, submit: Submit
 ) -> ShardSummary | RewardProfilingError | None:
     """Collect one shard, again when its process died; None where it is let go of."""
     starts_left = led.spread.shard_restarts
@@ -95,7 +90,7 @@ async def _collect(
 
 
 async def _result(
-    led: Led,
+    led: LedShards,
     future: Any,  # noqa: ANN401
 ) -> ShardSummary | BaseException | None:
     """Wait for a shard's end; a run that stops waits no longer than it has to."""
@@ -117,7 +112,7 @@ async def _result(
         waiter.shutdown(wait=False)
 
 
-def _dask(led: Led) -> Any:  # noqa: ANN401 - not installed everywhere
+def _dask(led: LedShards) -> Any:  # noqa: ANN401 - not installed everywhere
     make = import_module("prefect_dask").DaskTaskRunner
     settings = led.spread.runner_settings
     if led.spread.runner_address is not None:
@@ -133,7 +128,7 @@ def _dask(led: Led) -> Any:  # noqa: ANN401 - not installed everywhere
     return make(cluster_kwargs={**own, **settings})
 
 
-def _ray(led: Led) -> Any:  # noqa: ANN401
+def _ray(led: LedShards) -> Any:  # noqa: ANN401
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     make = import_module("prefect_ray").RayTaskRunner
     settings = led.spread.runner_settings
@@ -148,13 +143,13 @@ def _ray(led: Led) -> Any:  # noqa: ANN401
     return make(init_kwargs={**own, **settings})
 
 
-def _slurm(led: Led) -> Any:  # noqa: ANN401
+def _slurm(led: LedShards) -> Any:  # noqa: ANN401
     make = import_module("prefect_submitit").SlurmTaskRunner
     logs = led.files.rollouts.with_name(f"{led.files.rollouts.stem}_slurm_logs")
     return make(**{"log_folder": str(logs), **led.spread.runner_settings})
 
 
-_RUNNERS: dict[str, Callable[[Led], Any]] = {
+_RUNNERS: dict[str, Callable[[LedShards], Any]] = {
     "dask": _dask,
     "ray": _ray,
     "slurm": _slurm,

@@ -9,21 +9,23 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
 from reward_profiling.collecting.on_disk.shard_summaries import drop_summary
+from reward_profiling.collecting.open_shard import open_shard
 from reward_profiling.collecting.options import CollectOptions
-from reward_profiling.collecting.shard_collection import not_collected, open_shard
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import Leader, SpreadOptions
-from reward_profiling.collecting.window import Stop
+from reward_profiling.collecting.window.stop_rules import Stop
 from reward_profiling.errors import OutputLockedError
 from reward_profiling.files.line_counts import LineCount
 from reward_profiling.files.lock_holder import ask_to_stop, pulse
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.ready_servers import ReadyServers
-from reward_profiling.stop_scope import Cause, on_stop
+from reward_profiling.servers.routes import Servers
+from reward_profiling.stop_scope import Cause
+from reward_profiling.tasks.present_run import present_run
 from reward_profiling.tasks.run_page import tell, tell_warning
 
 STOP_SECONDS = 10.0
@@ -33,7 +35,7 @@ _LOOPBACK = ("localhost", "::1")
 
 
 @dataclass(slots=True)
-class Led:
+class LedShards:
     """The shards of one run, which are collected elsewhere."""
 
     files: RunFiles
@@ -48,23 +50,23 @@ class Led:
     @classmethod
     def of(
         cls,
-        output: Path,
+        files: RunFiles,
         options: CollectOptions,
-        servers: ReadyServers,
+        servers: Servers,
         spread: SpreadOptions,
-    ) -> "Led":
+    ) -> Self:
         """Take the lead over the shards of an output whose lock this process holds.
 
         Raises:
             OutputLockedError: it holds none.
         """
-        files = RunFiles(output.absolute())
+        files = RunFiles(files.rollouts.absolute())  # as other processes see them
         beat = pulse(files.lock)
         if beat is None:
             raise OutputLockedError(f"{files.lock} is not held by this run")
         silence = spread.shard_silence
         leader = Leader(token=beat.holder.token, silence_seconds=silence)
-        led = cls(files, options, spread, servers, leader)
+        led = cls(files, options, spread, _names(servers), leader)
         for index in led.indices:
             drop_summary(led.own(index))
             led._finished.append(LineCount(led.own(index).timings))
@@ -99,7 +101,7 @@ class Led:
         if self.options.time_budget is not None:
             helpers.append(asyncio.create_task(self._stop_in_time()))
         try:
-            with on_stop(self._stop_for):
+            with present_run().scope.on_stop(self._stop_for):
                 yield
         finally:
             for helper in helpers:
@@ -121,8 +123,8 @@ class Led:
         count = self.options.num_shards
         shard = open_shard(self.files, index, count, self.options, mends=False)
         if reason is None or not shard.owed:
-            return not_collected(shard, self.stop if shard.owed else None)
-        return not_collected(shard, Stop(reason, 0.0, is_failure=failed))
+            return shard.not_collected(self.stop if shard.owed else None)
+        return shard.not_collected(Stop(reason, 0.0, is_failure=failed))
 
     def _stop_for(self, cause: Cause) -> None:
         if self.stop is None:
@@ -150,6 +152,16 @@ class Led:
                 minutes = (time.monotonic() - started) / 60
                 tell(f"{finished} rollouts of all shards finished in {minutes:.1f} min")
                 told = finished
+
+
+def _names(servers: Servers) -> ReadyServers:
+    """Return what of the servers may travel."""
+    return ReadyServers(
+        head_url=servers.head_url,
+        agents=tuple(servers.agents),
+        policy_model=servers.policy_model,
+        assignment=servers.assignment,
+    )
 
 
 def _is_loopback(url: str) -> bool:

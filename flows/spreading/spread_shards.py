@@ -4,18 +4,19 @@ The one place that decides where a shard is collected.
 """
 
 import asyncio
-from pathlib import Path
 
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import SpreadOptions
-from reward_profiling.flows.cluster_shards import collect_on_cluster
-from reward_profiling.flows.leading import Led
-from reward_profiling.flows.pool_shards import collect_on_pool
-from reward_profiling.flows.runner_extras import need_extra
-from reward_profiling.flows.shard_runs import check_deployment
-from reward_profiling.servers.ready_servers import ReadyServers
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.flows.spreading.cluster import collect_on_cluster
+from reward_profiling.flows.spreading.led_shards import LedShards
+from reward_profiling.flows.spreading.pool_runs import check_deployment
+from reward_profiling.flows.spreading.runner_extras import need_extra
+from reward_profiling.flows.spreading.work_pool import collect_on_pool
+from reward_profiling.servers.routes import Servers
 from reward_profiling.tasks.collect_shard import collect_shard
+from reward_profiling.tasks.prefect_internals import as_it_is
 
 
 async def check_spread(spread: SpreadOptions) -> None:
@@ -30,9 +31,9 @@ async def check_spread(spread: SpreadOptions) -> None:
 
 
 async def collect_shards(
-    output: Path,
+    files: RunFiles,
     options: CollectOptions,
-    servers: ReadyServers,
+    servers: Servers,
     spread: SpreadOptions,
 ) -> list[ShardSummary]:
     """Collect every shard of the plan, side by side; return them in order of index.
@@ -45,11 +46,11 @@ async def collect_shards(
     if not spread.is_elsewhere:
         return await asyncio.gather(
             *(
-                collect_shard(output, index, options, servers)
+                collect_shard(files, index, options, as_it_is(servers))
                 for index in range(options.num_shards)
             )
         )
-    led = Led.of(output, options, servers, spread)
+    led = LedShards.of(files, options, servers, spread)
     async with led.until_ended():
         if spread.runner == "work-pool":
             return await collect_on_pool(led)

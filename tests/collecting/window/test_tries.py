@@ -1,6 +1,6 @@
 """What a rollout may still be asked for when its server went down under it."""
 
-from reward_profiling.collecting.window import Tries
+from reward_profiling.collecting.window.tries import Tries
 
 
 def test_a_request_on_its_way_is_never_sent_again_without_retries() -> None:

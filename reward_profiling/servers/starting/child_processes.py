@@ -18,7 +18,7 @@ from typing import NamedTuple
 import orjson
 
 from reward_profiling.errors import ServersNotReadyError
-from reward_profiling.servers import guardian
+from reward_profiling.servers.starting import guardian
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 5.0

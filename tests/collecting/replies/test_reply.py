@@ -1,6 +1,8 @@
 import json
 import math
 import pickle
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -8,17 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_profiling.collecting.replies import (
-    Fate,
-    outcome_of_envelope,
-    outcome_of_error,
-    outcome_of_reply,
-    stamps_of,
+from reward_profiling.collecting.replies.finished_rollout import (
+    Destination,
+    finished_by_error,
+    record_stamps,
+)
+from reward_profiling.collecting.replies.reply import (
+    finished_by_envelope,
+    finished_by_reply,
 )
 from reward_profiling.errors import (
     GymRejectedError,
     GymUnavailableError,
     ReplyLostError,
+)
+from reward_profiling.planning.on_disk.planned_rollouts import (
+    read_planned,
+    with_attempt,
 )
 from reward_profiling.servers.routes import Route
 
@@ -28,6 +36,17 @@ ROW = {
     "_ng_attempt_index": 2, "task_source": "math", "agent_ref": {"name": "a"},
     "_ng_rollout_index": 1, "_ng_task_index": 7,
 }  # fmt: skip
+
+
+def stamps_of(row: dict[str, Any], route: Route) -> dict[str, Any]:
+    """Give the stamps of a row's record, as a collection gives them."""
+    with TemporaryDirectory() as folder:
+        plan = Path(folder) / "plan.jsonl"
+        plan.write_bytes(orjson.dumps({"_ng_environment_server": "env", **row}))
+        (planned,) = read_planned(plan)
+    return record_stamps(with_attempt(planned, row.get("_ng_attempt_index", 0)), route)
+
+
 STAMPS = stamps_of(ROW, ROUTE)
 SHORT = {"_ng_task_index": 0, "_ng_rollout_index": 0}
 ORDER = [
@@ -50,14 +69,14 @@ members = st.dictionaries(text, values, max_size=5)
 
 def rejected(body: bytes) -> GymRejectedError:
     with pytest.raises(GymRejectedError) as caught:
-        outcome_of_reply(body, SHORT)
+        finished_by_reply(body, SHORT)
     return caught.value
 
 
 def line_of(body: bytes) -> bytes | None:
     """Give a reply's line, or nothing when it is rejected."""
     try:
-        return outcome_of_reply(body, SHORT).line
+        return finished_by_reply(body, SHORT).line
     except GymRejectedError:
         return None
 
@@ -77,18 +96,18 @@ def test_any_object_is_stamped_at_its_end_and_kept_otherwise(
 ) -> None:
     body = orjson.dumps(reply)
 
-    outcome = outcome_of_reply(body, STAMPS)
+    finished = finished_by_reply(body, STAMPS)
 
-    assert orjson.loads(outcome.line) == {**orjson.loads(body), **STAMPS}
-    assert list(orjson.loads(outcome.line)) == [*reply, *ORDER]
-    assert (outcome.fate, outcome.notes) == (Fate.COLLECTED, ())
+    assert orjson.loads(finished.line) == {**orjson.loads(body), **STAMPS}
+    assert list(orjson.loads(finished.line)) == [*reply, *ORDER]
+    assert (finished.destination, finished.notes) == (Destination.RECORDS, ())
 
 
 @given(members.filter(bool))
 def test_the_bytes_of_a_reply_stay_as_they_came(reply: dict[str, Any]) -> None:
     body = json.dumps(reply, ensure_ascii=True).encode()
 
-    line = outcome_of_reply(body, STAMPS).line
+    line = finished_by_reply(body, STAMPS).line
 
     assert line == body[:-1] + b"," + orjson.dumps(STAMPS)[1:]
 
@@ -99,7 +118,7 @@ def test_a_stamp_overwrites_the_servers_own_where_it_stands(
 ) -> None:
     body = orjson.dumps({name: value, **reply})
 
-    record = orjson.loads(outcome_of_reply(body, STAMPS).line)
+    record = orjson.loads(finished_by_reply(body, STAMPS).line)
 
     assert next(iter(record)) == name
     assert record[name] == STAMPS[name]
@@ -111,7 +130,7 @@ def test_a_stamp_overwrites_the_servers_own_where_it_stands(
     [b'{"a":1}', b'{ "a" : 1 }', b'{"a":1}\n', b'\n{\n"a":\r\n1}', b'{"a":1}  '],
 )
 def test_a_reply_becomes_one_line_however_it_is_laid_out(body: bytes) -> None:
-    line = outcome_of_reply(body, SHORT).line
+    line = finished_by_reply(body, SHORT).line
 
     assert b"\n" not in line
     assert orjson.loads(line) == {"a": 1, **SHORT}
@@ -119,7 +138,7 @@ def test_a_reply_becomes_one_line_however_it_is_laid_out(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"{}", b"{ }", b"{          }"])
 def test_an_empty_reply_is_a_record_of_stamps(body: bytes) -> None:
-    assert outcome_of_reply(body, SHORT).line == orjson.dumps(SHORT)
+    assert finished_by_reply(body, SHORT).line == orjson.dumps(SHORT)
 
 
 @pytest.mark.parametrize(
@@ -136,28 +155,31 @@ def test_an_empty_reply_is_a_record_of_stamps(body: bytes) -> None:
 def test_reward_and_mask_are_read_as_they_stand(
     body: bytes, reward: object, masked: object
 ) -> None:
-    outcome = outcome_of_reply(body, SHORT)
+    finished = finished_by_reply(body, SHORT)
 
-    assert (outcome.reward, outcome.masked) == (reward, masked)
+    assert (finished.reward, finished.masked) == (reward, masked)
 
 
 @pytest.mark.parametrize(
-    ("members", "fate", "failure_class"),
+    ("members", "destination", "failure_class"),
     [
-        ({"_ng_failure_class": None}, Fate.COLLECTED, ""),
-        ({"_ng_failure_class": ""}, Fate.FAILED, ""),
-        ({"_ng_failure_class": "judge_failed"}, Fate.FAILED, "judge_failed"),
-        ({"_ng_no_persist": False}, Fate.COLLECTED, ""),
-        ({"_ng_no_persist": True}, Fate.NOT_KEPT, ""),
-        ({"_ng_no_persist": 1, "_ng_failure_class": "c"}, Fate.NOT_KEPT, "c"),
+        ({"_ng_failure_class": None}, Destination.RECORDS, ""),
+        ({"_ng_failure_class": ""}, Destination.FAILURES, ""),
+        ({"_ng_failure_class": "judge_failed"}, Destination.FAILURES, "judge_failed"),
+        ({"_ng_no_persist": False}, Destination.RECORDS, ""),
+        ({"_ng_no_persist": True}, Destination.NOWHERE, ""),
+        ({"_ng_no_persist": 1, "_ng_failure_class": "c"}, Destination.NOWHERE, "c"),
     ],
 )
 def test_the_server_decides_where_its_reply_goes(
-    members: dict[str, object], fate: Fate, failure_class: str
+    members: dict[str, object], destination: Destination, failure_class: str
 ) -> None:
-    outcome = outcome_of_reply(orjson.dumps({"reward": 1.0, **members}), SHORT)
+    finished = finished_by_reply(orjson.dumps({"reward": 1.0, **members}), SHORT)
 
-    assert (outcome.fate, outcome.failure_class) == (fate, failure_class)
+    assert (finished.destination, finished.failure_class) == (
+        destination,
+        failure_class,
+    )
 
 
 def test_what_strict_json_cannot_hold_is_replaced_and_named() -> None:
@@ -167,13 +189,13 @@ def test_what_strict_json_cannot_hold_is_replaced_and_named() -> None:
         + b',"v":' + wider + b',"u":' + b"9" * 5000 + b',"k":0.5}'
     )  # fmt: skip
 
-    outcome = outcome_of_reply(body, SHORT)
+    finished = finished_by_reply(body, SHORT)
 
-    assert orjson.loads(outcome.line) == {
+    assert orjson.loads(finished.line) == {
         "n": None, "l": [1, None], "d": {"s": "a�b"}, "w": float(2**70),
         "v": None, "u": None, "k": 0.5, **SHORT,
     }  # fmt: skip
-    assert [note.split(" ")[0] for note in outcome.notes] == [
+    assert [note.split(" ")[0] for note in finished.notes] == [
         "n", "l[1]", "d.s", "w", "v", "u",
     ]  # fmt: skip
 
@@ -210,12 +232,12 @@ def test_everything_else_of_a_reply_that_is_not_strict_is_kept(
 ) -> None:
     body = json.dumps({**reply, "odd": math.nan}).encode()
 
-    outcome = outcome_of_reply(body, SHORT)
+    finished = finished_by_reply(body, SHORT)
 
     # Python's own JSON joins escapes that are a pair; so does the comparison.
     read = json.loads(json.dumps({**reply, "odd": None}))
-    assert orjson.loads(outcome.line) == {**kept(read), **SHORT}  # type: ignore[dict-item]
-    assert "odd was nan, kept as null" in outcome.notes
+    assert orjson.loads(finished.line) == {**kept(read), **SHORT}  # type: ignore[dict-item]
+    assert "odd was nan, kept as null" in finished.notes
 
 
 @given(st.binary(max_size=30) | st.binary(max_size=20).map(lambda b: b'{"a":"%b"}' % b))
@@ -269,16 +291,16 @@ def test_a_failure_is_classed_by_its_status(
 ) -> None:
     error = GymUnavailableError("away", status=status)
 
-    assert outcome_of_error(error, SHORT).failure_class == failure_class
+    assert finished_by_error(error, SHORT).failure_class == failure_class
 
 
 def test_a_failure_record_has_gyms_keys_and_stamps() -> None:
     error = ReplyLostError("cut off", kind="ReadError")
 
-    outcome = outcome_of_error(pickle.loads(pickle.dumps(error)), STAMPS)  # noqa: S301
+    finished = finished_by_error(pickle.loads(pickle.dumps(error)), STAMPS)  # noqa: S301
 
-    assert outcome.fate is Fate.FAILED
-    assert outcome.line == orjson.dumps({
+    assert finished.destination is Destination.FAILURES
+    assert finished.line == orjson.dumps({
         "_ng_failure_class": "agent_request_failed", "_ng_failure_type": "ReadError",
         "_ng_failure_message": "cut off", "_ng_failure_http_status": None,
         "_ng_failure_response_body": None, **STAMPS,
@@ -298,16 +320,16 @@ def test_a_failure_record_has_gyms_keys_and_stamps() -> None:
 def test_a_failures_body_is_cut_as_gym_cuts_it(
     body: str | None, shown: str | None
 ) -> None:
-    outcome = outcome_of_error(GymRejectedError("no", status=500, body=body), SHORT)
+    finished = finished_by_error(GymRejectedError("no", status=500, body=body), SHORT)
 
-    assert orjson.loads(outcome.line)["_ng_failure_response_body"] == shown
+    assert orjson.loads(finished.line)["_ng_failure_response_body"] == shown
 
 
 @given(odd_text)
 def test_any_message_can_be_written(message: str) -> None:
-    outcome = outcome_of_error(GymRejectedError(message, body=message), SHORT)
+    finished = finished_by_error(GymRejectedError(message, body=message), SHORT)
 
-    assert orjson.loads(outcome.line)["_ng_failure_type"] == "GymRejectedError"
+    assert orjson.loads(finished.line)["_ng_failure_type"] == "GymRejectedError"
 
 
 EPISODE = {
@@ -324,19 +346,20 @@ def episode(**members: object) -> bytes:
 def test_the_result_of_an_episode_is_a_record_with_its_task(
     result: dict[str, Any],
 ) -> None:
-    outcome = outcome_of_envelope(episode(result=result, failure=None), SHORT)
+    finished = finished_by_envelope(episode(result=result, failure=None), SHORT)
 
     expected = {**result, "_ng_task_id": EPISODE["task_id"], **SHORT}
-    assert outcome.line == orjson.dumps(expected)
-    assert (outcome.fate, outcome.reward) == (Fate.COLLECTED, result.get("reward"))
+    assert finished.line == orjson.dumps(expected)
+    assert finished.destination is Destination.RECORDS
+    assert finished.reward == result.get("reward")
 
 
 def test_the_result_of_an_episode_may_be_masked() -> None:
-    outcome = outcome_of_envelope(
+    finished = finished_by_envelope(
         episode(result={"reward": 0.5, "mask_sample": True}), SHORT
     )
 
-    assert (outcome.reward, outcome.masked) == (0.5, True)
+    assert (finished.reward, finished.masked) == (0.5, True)
 
 
 TASK_OF_FAILURE = (
@@ -362,13 +385,13 @@ TASK_OF_FAILURE = (
 def test_the_failure_of_an_episode_is_a_failure_record(
     failure: dict[str, Any], expected: str, result: object
 ) -> None:
-    outcome = outcome_of_envelope(episode(result=result, failure=failure), SHORT)
+    finished = finished_by_envelope(episode(result=result, failure=failure), SHORT)
 
-    line = outcome.line.decode()
+    line = finished.line.decode()
     assert line.startswith(TASK_OF_FAILURE + expected + '"_ng_task_index":0')
-    assert outcome.fate is Fate.FAILED
-    assert outcome.failure_class == "environment_server_failed"
-    assert outcome.message == (failure.get("failure_reason") or "")
+    assert finished.destination is Destination.FAILURES
+    assert finished.failure_class == "environment_server_failed"
+    assert finished.message == (failure.get("failure_reason") or "")
 
 
 @pytest.mark.parametrize(
@@ -387,7 +410,7 @@ def test_an_episode_that_cannot_be_kept_is_rejected(
     members: dict[str, object], said: str
 ) -> None:
     with pytest.raises(GymRejectedError, match=said) as rejected:
-        outcome_of_envelope(episode(**members), SHORT)
+        finished_by_envelope(episode(**members), SHORT)
 
     assert (rejected.value.kind, rejected.value.status) == ("NotAnEpisode", 200)
 
@@ -399,21 +422,21 @@ def test_an_episode_that_cannot_be_kept_is_rejected(
 def test_a_reply_that_is_no_episode_is_a_record_as_it_came(
     reply: dict[str, Any],
 ) -> None:
-    outcome = outcome_of_envelope(orjson.dumps(reply), SHORT)
+    finished = finished_by_envelope(orjson.dumps(reply), SHORT)
 
-    assert outcome.line == orjson.dumps({**reply, **SHORT})
+    assert finished.line == orjson.dumps({**reply, **SHORT})
 
 
 @pytest.mark.parametrize("body", [b"[1]", b"null", b"{", b"busy"])
 def test_an_episode_that_is_no_object_is_rejected(body: bytes) -> None:
     with pytest.raises(GymRejectedError):
-        outcome_of_envelope(body, SHORT)
+        finished_by_envelope(body, SHORT)
 
 
 def test_what_strict_json_cannot_hold_of_an_episode_is_named() -> None:
     body = episode(result={"reward": 1.0}).replace(b"1.0", b"NaN")
 
-    outcome = outcome_of_envelope(body, SHORT)
+    finished = finished_by_envelope(body, SHORT)
 
-    assert outcome.notes == ("result.reward was nan, kept as null",)
-    assert outcome.reward is None
+    assert finished.notes == ("result.reward was nan, kept as null",)
+    assert finished.reward is None
