@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 from reward_profiling.errors import RewardProfilingError
 from reward_profiling.flows.survival import outlasting_its_worker
-from reward_profiling.tasks.prefect_internals import check_prefect
-from reward_profiling.tasks.present_run import PresentRun, present_run
+from reward_profiling.tasks.shared.prefect_internals import check_prefect
+from reward_profiling.tasks.shared.present_run import PresentRun, present_run
+from reward_profiling.tasks.shared.run_page import tell_start
 
 _LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 
@@ -25,6 +26,7 @@ def conducted() -> Iterator[PresentRun]:
     """
     check_prefect()
     _leave_out_tracebacks()
+    tell_start()
     with (
         present_run().entered() as run,
         run.scope.hearing_signals(),

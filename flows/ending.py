@@ -32,8 +32,8 @@ from reward_profiling.reporting.outcome import (
     as_bad_as,
     state_message,
 )
-from reward_profiling.tasks.prefect_internals import engine_client
-from reward_profiling.tasks.present_run import present_run
+from reward_profiling.tasks.shared.prefect_internals import engine_client
+from reward_profiling.tasks.shared.present_run import present_run
 
 CUT_SHORT = (asyncio.CancelledError, RewardProfilingError)
 """What a run raises that was stopped before its end, or could not go on."""

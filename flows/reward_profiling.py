@@ -6,15 +6,13 @@ does only the rest. Prefect conducts; it is never asked what was done.
 
 from prefect.client.schemas.objects import State
 
-from reward_profiling.choosing.plan_extension import wants_more
-from reward_profiling.collecting.settlement import owes_nothing
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.files.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.conduct import conducted
 from reward_profiling.flows.ending import CUT_SHORT, final_state, stopped_state
 from reward_profiling.flows.parameters import RewardProfilingParams
-from reward_profiling.flows.rounds import collected
+from reward_profiling.flows.rounds import collected, is_settled
 from reward_profiling.flows.run_name import run_name, scheduled_start
 from reward_profiling.flows.spreading.spread_shards import check_spread
 from reward_profiling.planning.materialization import check_input
@@ -24,15 +22,15 @@ from reward_profiling.tasks.aggregate_metrics import aggregate_metrics
 from reward_profiling.tasks.compare_with_baseline import compare_with_baseline
 from reward_profiling.tasks.derive_insights import derive_insights
 from reward_profiling.tasks.materialize_inputs import materialize_inputs
-from reward_profiling.tasks.prefect_internals import (
+from reward_profiling.tasks.profile_rewards import profile_rewards
+from reward_profiling.tasks.publish_profile import publish_profile
+from reward_profiling.tasks.shared.prefect_internals import (
     as_it_is,
     model_flow,
     untagged_steps,
 )
-from reward_profiling.tasks.present_run import present_run
-from reward_profiling.tasks.profile_rewards import profile_rewards
-from reward_profiling.tasks.publish_profile import publish_profile
-from reward_profiling.tasks.run_page import servers_observer, tell, tell_end, tell_start
+from reward_profiling.tasks.shared.present_run import present_run
+from reward_profiling.tasks.shared.run_page import servers_observer, tell, tell_end
 from reward_profiling.tasks.start_servers import start_servers
 
 
@@ -40,7 +38,6 @@ from reward_profiling.tasks.start_servers import start_servers
 async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     """Profile the rewards of a task file on NeMo Gym environments."""
     with conducted(), untagged_steps():
-        tell_start()
         try:
             summary = await profiled(params.at(scheduled_start()))
         except CUT_SHORT:
@@ -57,16 +54,14 @@ async def profiled(params: RewardProfilingParams) -> RunSummary:
     checked = check_input(params.input_path, params.plan, run.checked)
     await check_spread(params.spread)
     with output_lock(files.lock):
-        is_over = not wants_more(files, params.adaptive, params.profile)
-        if is_over and owes_nothing(checked, files, params.collect):
+        if is_settled(params, files, checked):
             tell("nothing to do: every planned rollout is collected or given up")
         else:
             given = params.servers, files, run.scope, servers_observer()
             async with serving(*given) as head_url:
-                found = await start_servers(head_url, params.servers.start_timeout)
-                servers = as_it_is(found)
+                servers = await start_servers(head_url, params.servers.start_timeout)
                 await materialize_inputs(as_it_is(checked), files, servers)
-                shards = await collected(params, files, found)
+                shards = await collected(params, files, servers)
                 if run.scope.exit_code is None:  # else servers are let go at once
                     await aggregate_metrics(files, servers, params.aggregate)
         summary = await profile_rewards(files, params.profile, shards)

@@ -1,14 +1,29 @@
-"""The rounds of a run: shards are collected and merged, and the plan may grow."""
+"""The rounds of a run: shards are collected and merged, and the plan may grow.
+
+One that is settled has none.
+"""
 
 from reward_profiling.choosing.adaptive_rounds import AdaptiveSummary
 from reward_profiling.choosing.collection_rounds import Shards, collect_rounds
+from reward_profiling.choosing.plan_extension import wants_more
+from reward_profiling.collecting.settlement import owes_nothing
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.spreading.spread_shards import collect_shards
+from reward_profiling.planning.materialization import CheckedInput
 from reward_profiling.servers.routes import Servers
 from reward_profiling.tasks.grow_plan import grow_plan
 from reward_profiling.tasks.merge_shards import merge_shards
-from reward_profiling.tasks.present_run import present_run
+from reward_profiling.tasks.shared.present_run import present_run
+
+
+def is_settled(
+    params: RewardProfilingParams, files: RunFiles, checked: CheckedInput
+) -> bool:
+    """Say whether nothing is owed, and no open task is to get more repeats."""
+    if wants_more(files, params.adaptive, params.profile):
+        return False
+    return owes_nothing(checked, files, params.collect)
 
 
 async def collected(

@@ -18,8 +18,8 @@ from rich.console import Console
 
 from reward_profiling.flows.ending import state_in_prefect
 from reward_profiling.stop_scope import StopScope
-from reward_profiling.tasks.prefect_internals import console_of
-from reward_profiling.tasks.present_run import present_run
+from reward_profiling.tasks.shared.prefect_internals import console_of
+from reward_profiling.tasks.shared.present_run import present_run
 
 _LOOK_SECONDS = 5.0
 

@@ -123,7 +123,7 @@ class StopScope:
         self._tell(_TOLD)
 
     def _tell(self, cause: Cause) -> None:
-        for asked in self._asked:
+        for asked in tuple(self._asked):  # one in another thread may end meanwhile
             asked(cause)
 
     @contextmanager

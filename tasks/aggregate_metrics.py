@@ -8,9 +8,9 @@ from reward_profiling.collecting.options import AggregateOptions
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.reporting.summary_words import zeros
 from reward_profiling.servers.routes import Servers
-from reward_profiling.tasks import step_keys
-from reward_profiling.tasks.run_page import tell, tell_warning
-from reward_profiling.tasks.step_results import STORAGE, FilesAgree
+from reward_profiling.tasks.shared import step_keys
+from reward_profiling.tasks.shared.run_page import tell, tell_warning
+from reward_profiling.tasks.shared.step_results import STORAGE, FilesAgree
 
 
 @task(

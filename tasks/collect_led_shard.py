@@ -12,8 +12,8 @@ from reward_profiling.collecting.spreading.led_shard import LedShard
 from reward_profiling.collecting.spreading.spread import Leader
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.ready_servers import ReadyServers
-from reward_profiling.tasks.present_run import present_run
-from reward_profiling.tasks.run_page import progress_observer, tell
+from reward_profiling.tasks.shared.present_run import present_run
+from reward_profiling.tasks.shared.run_page import progress_observer, tell
 
 
 @task(

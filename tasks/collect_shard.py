@@ -9,8 +9,8 @@ from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.routes import Servers
-from reward_profiling.tasks.present_run import present_run
-from reward_profiling.tasks.run_page import progress_observer, tell
+from reward_profiling.tasks.shared.present_run import present_run
+from reward_profiling.tasks.shared.run_page import progress_observer, tell
 
 
 @task(

@@ -9,8 +9,8 @@ from reward_profiling.insights.insights_run import add_insights
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.report_run import add_report
-from reward_profiling.tasks import step_keys
-from reward_profiling.tasks.step_results import STORAGE, FilesAgree
+from reward_profiling.tasks.shared import step_keys
+from reward_profiling.tasks.shared.step_results import STORAGE, FilesAgree
 
 
 @task(

@@ -13,7 +13,7 @@ from reward_profiling.choosing.adaptive_rounds import (
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.tasks.run_page import tell
+from reward_profiling.tasks.shared.run_page import tell
 
 
 @task(name="grow-plan", task_run_name="next round", cache_policy=NO_CACHE)

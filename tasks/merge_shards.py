@@ -8,7 +8,7 @@ from prefect.cache_policies import NO_CACHE
 from reward_profiling.collecting.shard_summary import MergeSummary, ShardSummary
 from reward_profiling.collecting.spreading import shard_merge
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.tasks.run_page import tell_warning
+from reward_profiling.tasks.shared.run_page import tell_warning
 
 
 @task(name="merge-shards", task_run_name="merge the shards", cache_policy=NO_CACHE)

@@ -17,7 +17,7 @@ from reward_profiling.reporting.run_report import (
     slow_caption,
     slow_rows,
 )
-from reward_profiling.tasks.run_page import announce, show, table, text
+from reward_profiling.tasks.shared.run_page import announce, show, table, text
 
 
 @task(name="publish-profile", task_run_name="publish", cache_policy=NO_CACHE)

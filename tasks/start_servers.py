@@ -5,7 +5,7 @@ from prefect.cache_policies import NO_CACHE
 
 from reward_profiling.servers.readiness import wait_until_ready
 from reward_profiling.servers.routes import Servers
-from reward_profiling.tasks.run_page import servers_observer, tell
+from reward_profiling.tasks.shared.run_page import servers_observer, tell
 
 SCRIPTED = "scripted-policy"
 """What the embedded environment calls its policy when no model was given."""

@@ -16,9 +16,9 @@ from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.errors import RewardProfilingError
 from reward_profiling.flows.spreading.led_shards import STOP_SECONDS, LedShards
 from reward_profiling.tasks.collect_led_shard import collect_led_shard
-from reward_profiling.tasks.prefect_internals import start_runner
-from reward_profiling.tasks.present_run import present_run
-from reward_profiling.tasks.run_page import tell_warning
+from reward_profiling.tasks.shared.prefect_internals import start_runner
+from reward_profiling.tasks.shared.present_run import present_run
+from reward_profiling.tasks.shared.run_page import tell_warning
 
 _RAY_STORE_BYTES = 100_000_000
 """What crosses are paths and small models."""

@@ -25,8 +25,8 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.servers.routes import Servers
 from reward_profiling.stop_scope import Cause
-from reward_profiling.tasks.present_run import present_run
-from reward_profiling.tasks.run_page import tell, tell_warning
+from reward_profiling.tasks.shared.present_run import present_run
+from reward_profiling.tasks.shared.run_page import tell, tell_warning
 
 STOP_SECONDS = 10.0
 """How long shards that were told to stop are waited for."""

@@ -117,6 +117,6 @@ async def workers_of(client: PrefectClient, deployment: str) -> str:
     )
 
 
-def page_of(run_id: UUID) -> str:
+def page_url(run_id: UUID) -> str:
     """Return the address of a run's page."""
     return url_for("flow-run", run_id) or ""

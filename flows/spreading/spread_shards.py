@@ -16,7 +16,6 @@ from reward_profiling.flows.spreading.runner_extras import need_extra
 from reward_profiling.flows.spreading.work_pool import collect_on_pool
 from reward_profiling.servers.routes import Servers
 from reward_profiling.tasks.collect_shard import collect_shard
-from reward_profiling.tasks.prefect_internals import as_it_is
 
 
 async def check_spread(spread: SpreadOptions) -> None:
@@ -46,7 +45,7 @@ async def collect_shards(
     if not spread.is_elsewhere:
         return await asyncio.gather(
             *(
-                collect_shard(files, index, options, as_it_is(servers))
+                collect_shard(files, index, options, servers)
                 for index in range(options.num_shards)
             )
         )

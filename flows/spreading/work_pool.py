@@ -28,7 +28,7 @@ from reward_profiling.errors import ServersNotReadyError
 from reward_profiling.files.lock_holder import living_holder
 from reward_profiling.flows.spreading.led_shards import STOP_SECONDS, LedShards
 from reward_profiling.flows.spreading.pool_runs import (
-    page_of,
+    page_url,
     progress_of,
     states_of,
     submit,
@@ -36,7 +36,7 @@ from reward_profiling.flows.spreading.pool_runs import (
 )
 from reward_profiling.flows.spreading.pool_shard import PoolShard
 from reward_profiling.reporting.outcome import shortened
-from reward_profiling.tasks.run_page import (
+from reward_profiling.tasks.shared.run_page import (
     REPORT_SECONDS,
     dropped_when_away,
     tell,
@@ -264,5 +264,5 @@ class _Pool:
                 "state": "ended" if shard.summary else shard.type.lower(),
                 "starts": shard.starts,
                 "progress": progress.get(run, "") if run else "",
-                "run": page_of(run) if run else "",
+                "run": page_url(run) if run else "",
             }

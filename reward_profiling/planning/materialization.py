@@ -77,8 +77,8 @@ class CheckedInput:
     """SHA-256 of the planned lines, line endings left out."""
     additions: Additions
     """What the options' own files add to the rows, as read now."""
-    seen: Glimpse
-    """The file as it was before it was read."""
+    seen: tuple[Glimpse, ...]
+    """The file, and those that the options name, as they were before it was read."""
 
 
 def check_input(
@@ -86,16 +86,16 @@ def check_input(
 ) -> CheckedInput:
     """Read the task rows whole and plan them.
 
-    An earlier check of the same input, `known`, stands while nobody writes to the file.
+    An earlier check of the same input, `known`, stands while its files are unchanged.
 
     Raises:
         ConfigError: the file, or one that the options name, cannot be read.
         DatasetError: rows that cannot be planned, all of them named.
     """
-    if known is not None and glimpse(path) == known.seen:
+    if known is not None and _seen(path, options) == known.seen:
         return known
     additions, warnings = _read_additions(options)
-    seen = glimpse(path)
+    seen = _seen(path, options)
     planner = Planner(options, additions)
     digest = sha256()
     repeated_names: list[int] = []
@@ -112,6 +112,10 @@ def check_input(
     plan.warnings += _input_warnings(path, repeated_names)
     plan.warnings += _limit_warnings(plan, cut_off, options)
     return CheckedInput(path, options, plan, digest.hexdigest(), additions, seen)
+
+
+def _seen(path: Path, options: PlanOptions) -> tuple[Glimpse, ...]:
+    return tuple(glimpse(one) for one in (path, *files_of(options)))
 
 
 def _read_additions(options: PlanOptions) -> tuple[Additions, list[str]]:

@@ -25,7 +25,7 @@ from reward_profiling.planning.options import PlanOptions
 from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.server_sessions import check_servers
 from reward_profiling.servers.starting.child_processes import leftovers_stopped
-from reward_profiling.tasks.present_run import PresentRun
+from reward_profiling.tasks.shared.present_run import PresentRun
 
 DEMO_OUTPUT = Path("reward-profiling-demo/rollouts.jsonl")
 _DEMO_REPEATS = 8
@@ -119,7 +119,7 @@ def _run_flow(params: RewardProfilingParams, checked: CheckedInput) -> int:
         err.print(_STARTING, style="dim")
     # Read after the environment is set: Prefect takes its settings on import.
     with to_stay():
-        from reward_profiling.tasks.prefect_internals import check_prefect  # noqa: PLC0415
+        from reward_profiling.tasks.shared.prefect_internals import check_prefect  # noqa: PLC0415
 
         check_prefect()
         from reward_profiling.cli.conducting import conduct, is_server_temporary  # noqa: PLC0415

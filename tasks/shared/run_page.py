@@ -31,8 +31,8 @@ from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.outcome import announcement, announcements
 from reward_profiling.reporting.summary_words import progress_line, slowest_rollouts
 from reward_profiling.servers.server_states import Changes, ObserveServers, ServerState
-from reward_profiling.tasks.prefect_internals import done_without
-from reward_profiling.tasks.present_run import present_run
+from reward_profiling.tasks.shared.prefect_internals import done_without
+from reward_profiling.tasks.shared.present_run import present_run
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -6,7 +6,7 @@ Ports and moments are left out; so is what only says how fast a step runs.
 from pathlib import Path
 
 from reward_profiling.planning.materialization import files_of
-from reward_profiling.tasks.step_results import Given, by_content
+from reward_profiling.tasks.shared.step_results import Given, by_content
 
 
 def _plan_settings(given: Given) -> object:

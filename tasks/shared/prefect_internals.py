@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 _TAGS = "prefect.context:TagsContext"
 _CONSOLE_HANDLER = "prefect.logging.handlers:PrefectConsoleHandler"
-_SERVER = "prefect.server.api.server:SubprocessASGIServer._run_uvicorn_command"
+SERVER = "prefect.server.api.server:SubprocessASGIServer._run_uvicorn_command"
 TESTED = "3.9.1"
 NEEDED = {
     "prefect.artifacts:aupdate_progress_artifact": "shows how far a collection is",
@@ -179,10 +179,10 @@ def give_server_its_session() -> str | None:
     Returns:
         What is not as it should be, if this Prefect cannot do so.
     """
-    if found(_SERVER) is None:
+    if found(SERVER) is None:
         lost = "Ctrl-C ends Prefect's temporary server before the run has ended"
-        return done_without({_SERVER: lost})[0]
-    server: Any = found(_SERVER.rpartition(".")[0])
+        return done_without({SERVER: lost})[0]
+    server: Any = found(SERVER.rpartition(".")[0])
     type("OwnSessionServer", (server,), {"_run_uvicorn_command": _run_server})()
     return None
 

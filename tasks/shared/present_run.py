@@ -11,7 +11,7 @@ from typing import Self
 
 from reward_profiling.planning.materialization import CheckedInput
 from reward_profiling.stop_scope import StopScope
-from reward_profiling.tasks.observer import Nobody, Observer
+from reward_profiling.tasks.shared.observer import Nobody, Observer
 
 
 @dataclass(frozen=True, slots=True)
