@@ -3,7 +3,7 @@
 Prefect stands between the command, the flow and the steps; this reaches all of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -12,6 +12,9 @@ from typing import Self
 from reward_profiling.planning.materialization import CheckedInput
 from reward_profiling.stop_scope import StopScope
 from reward_profiling.tasks.shared.observer import Nobody, Observer
+
+Report = Callable[[], Awaitable[object]]
+"""Puts something on the run's page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class PresentRun:
     scope: StopScope = field(default_factory=StopScope)
     checked: CheckedInput | None = None
     """Its input, where the command has checked it before anything started."""
+    owed: list[Report] = field(default_factory=list)
+    """Last reports of shards that Prefect's server did not take yet."""
 
     @contextmanager
     def entered(self) -> Iterator[Self]:

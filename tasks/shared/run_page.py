@@ -6,7 +6,7 @@ every few seconds, each with a time limit, and one that fails is dropped.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from reward_profiling.reporting.outcome import announcement, announcements
 from reward_profiling.reporting.summary_words import progress_line, slowest_rollouts
 from reward_profiling.servers.server_states import Changes, ObserveServers, ServerState
 from reward_profiling.tasks.shared.prefect_internals import done_without
-from reward_profiling.tasks.shared.present_run import present_run
+from reward_profiling.tasks.shared.present_run import Report, present_run
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -132,7 +132,7 @@ async def _report_for_ever(key: str, latest: _Latest) -> None:
             await taken(report)
     finally:
         if not await taken(report):
-            _owed.append(report)
+            present_run().owed.append(report)
 
 
 class _ProgressReport:
@@ -159,12 +159,6 @@ class _ProgressReport:
             )
 
 
-Report = Callable[[], Awaitable[object]]
-"""Puts something on the run's page."""
-_owed: list[Report] = []
-"""Last reports of shards that Prefect's server did not take."""
-
-
 @asynccontextmanager
 async def dropped_when_away() -> AsyncIterator[None]:
     """Give up a report when Prefect's server does not take it in time."""
@@ -188,13 +182,13 @@ async def show(*reports: Report) -> None:
     The files are written by now: a server that is away is waited for, but not for long,
     and not by a process that was told to stop.
     """
-    deadline = time.monotonic() + _END_SECONDS
-    for report in (*_owed, *reports):
+    run, deadline = present_run(), time.monotonic() + _END_SECONDS
+    for report in (*run.owed, *reports):
         while not await taken(report):
-            if present_run().scope.exit_code is not None or time.monotonic() > deadline:
+            if run.scope.exit_code is not None or time.monotonic() > deadline:
                 return
             await asyncio.sleep(_PAUSE_SECONDS)
-    _owed.clear()
+    run.owed.clear()
 
 
 def table(key: str, rows: Sequence[dict[str, str]], caption: str) -> Report:
