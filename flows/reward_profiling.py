@@ -12,7 +12,7 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.conduct import conducted
 from reward_profiling.flows.ending import CUT_SHORT, final_state, stopped_state
 from reward_profiling.flows.parameters import RewardProfilingParams
-from reward_profiling.flows.rounds import collected, is_settled
+from reward_profiling.flows.rounds import collected, has_nothing_to_do
 from reward_profiling.flows.run_name import run_name, scheduled_start
 from reward_profiling.flows.spreading.spread_shards import check_spread
 from reward_profiling.planning.materialization import check_input
@@ -54,7 +54,7 @@ async def profiled(params: RewardProfilingParams) -> RunSummary:
     checked = check_input(params.input_path, params.plan, run.checked)
     await check_spread(params.spread)
     with output_lock(files.lock):
-        if is_settled(params, files, checked):
+        if has_nothing_to_do(params, files, checked):
             tell("nothing to do: every planned rollout is collected or given up")
         else:
             given = params.servers, files, run.scope, servers_observer()

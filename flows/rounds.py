@@ -1,7 +1,4 @@
-"""The rounds of a run: shards are collected and merged, and the plan may grow.
-
-One that is settled has none.
-"""
+"""The rounds of a run: shards are collected and merged, and the plan may grow."""
 
 from reward_profiling.choosing.adaptive_rounds import AdaptiveSummary
 from reward_profiling.choosing.collection_rounds import Shards, collect_rounds
@@ -17,7 +14,7 @@ from reward_profiling.tasks.merge_shards import merge_shards
 from reward_profiling.tasks.shared.present_run import present_run
 
 
-def is_settled(
+def has_nothing_to_do(
     params: RewardProfilingParams, files: RunFiles, checked: CheckedInput
 ) -> bool:
     """Say whether nothing is owed, and no open task is to get more repeats."""

@@ -67,7 +67,9 @@ class StopRules:
     def _failures(self) -> Stop | None:
         failed = self.progress.failed
         exceeded = self._budget.exceeded(failed, self.progress.collected + failed)
-        return Stop(exceeded, _FAILURE_DRAIN_SECONDS, True) if exceeded else None  # noqa: FBT003
+        if exceeded is None:
+            return None
+        return Stop(exceeded, _FAILURE_DRAIN_SECONDS, is_failure=True)
 
     def _time(self, now: float) -> Stop | None:
         budget = self.options.time_budget
