@@ -24,7 +24,8 @@ from typing import ParamSpec, TypeVar
 
 WORK = {
     "reward_profiling.planning.materialization": ("materialize",),
-    "reward_profiling.collecting.shard_collection": ("open_shard", "collect_shard"),
+    "reward_profiling.collecting.open_shard": ("open_shard",),
+    "reward_profiling.collecting.shard_collection": ("collect_shard",),
     "reward_profiling.collecting.aggregation.aggregate_metrics": ("aggregate",),
     "reward_profiling.profiling.profile_run": ("profile_output",),
     "reward_profiling.insights.insights_run": ("add_insights",),

@@ -11,12 +11,9 @@ from pathlib import Path
 
 from reward_profiling.cli.terminal import Live, show_summary
 from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
+from reward_profiling.collecting.open_shard import open_shard
 from reward_profiling.collecting.options import AggregateOptions, CollectOptions
-from reward_profiling.collecting.shard_collection import (
-    collect_shard,
-    open_shard,
-    read_servers,
-)
+from reward_profiling.collecting.shard_collection import collect_shard
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.insights_run import add_insights
 from reward_profiling.planning.checked_input import check_input
@@ -27,6 +24,8 @@ from reward_profiling.profiling.profile_run import profile_output
 from reward_profiling.reporting.report_run import add_report
 from reward_profiling.reporting.run_lists import page_of
 from reward_profiling.reporting.run_report import report
+from reward_profiling.servers.readiness import read_servers
+from reward_profiling.stop_scope import StopScope
 
 
 async def run(source: Path, files: RunFiles, head: str, numbers: list[int]) -> None:
@@ -37,7 +36,8 @@ async def run(source: Path, files: RunFiles, head: str, numbers: list[int]) -> N
     checked = check_input(source, PlanOptions(num_repeats=repeats))
     materialize(checked, files, known.agents_of, known.attributed_agents)
     options = CollectOptions(concurrency=in_flight)
-    await collect_shard(open_shard(files, 0, 1, options), known, options, live.observe)
+    shard = open_shard(files, 0, 1, options)
+    await collect_shard(shard, known, options, StopScope(), live.observe)
     await aggregate(files, known, AggregateOptions())
     summary = profile_output(files, ProfileOptions())
     summary = add_report(add_insights(summary, files, ProfileOptions()), files)

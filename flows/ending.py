@@ -14,7 +14,6 @@ tell it apart by its name.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, cast
 
 import httpx
 from prefect import get_run_logger
@@ -33,10 +32,8 @@ from reward_profiling.reporting.outcome import (
     as_bad_as,
     state_message,
 )
-from reward_profiling.stop_scope import exit_code_of_signal
-
-if TYPE_CHECKING:
-    from prefect.client.orchestration import PrefectClient
+from reward_profiling.tasks.shared.prefect_internals import engine_client
+from reward_profiling.tasks.shared.present_run import present_run
 
 CUT_SHORT = (asyncio.CancelledError, RewardProfilingError)
 """What a run raises that was stopped before its end, or could not go on."""
@@ -48,9 +45,10 @@ async def final_state(
 ) -> State[RunSummary]:
     """Return the state that a run ends in; `strict` makes findings failures."""
     said = state_message(summary)
-    if exit_code_of_signal() is not None and await is_being_cancelled():
+    is_told_to_stop = present_run().scope.exit_code is not None
+    if is_told_to_stop and await is_being_cancelled():
         return Cancelled(message=said, data=summary)
-    if summary.is_partial and exit_code_of_signal() is not None:
+    if summary.is_partial and is_told_to_stop:
         return Crashed(name=INTERRUPTED_STATE, message=said, data=summary)
     if summary.is_partial:
         return Failed(name=PARTIAL_STATE, message=said, data=summary)
@@ -64,7 +62,7 @@ async def stopped_state() -> State[RunSummary] | None:
 
     None when nobody cancelled it in Prefect: the cause goes on its way.
     """
-    if exit_code_of_signal() is None or not await is_being_cancelled():
+    if present_run().scope.exit_code is None or not await is_being_cancelled():
         return None
     return Cancelled(message="cancelled before the collection had begun or after it")
 
@@ -77,13 +75,11 @@ async def is_being_cancelled() -> bool:
 
 async def state_in_prefect() -> State[object] | None:
     """Ask Prefect for the present run's state; None where it is not known."""
-    context = FlowRunContext.get()
-    if context is None:
+    if FlowRunContext.get() is None:
         return None
     try:
-        async with asyncio.timeout(_LIMIT_SECONDS):
-            # The engine's own client: to make one takes twenty times as long as to ask.
-            run = await cast("PrefectClient", context.client).read_flow_run(flow_run.id)
+        async with asyncio.timeout(_LIMIT_SECONDS), engine_client() as client:
+            run = await client.read_flow_run(flow_run.id)
     except (httpx.HTTPError, OSError, PrefectException, ValueError) as error:
         get_run_logger().debug("Prefect's server does not say: %s", error)
         return None

@@ -6,39 +6,38 @@ does only the rest. Prefect conducts; it is never asked what was done.
 
 from prefect.client.schemas.objects import State
 
-from reward_profiling.choosing.plan_extension import wants_more
-from reward_profiling.collecting.settlement import owes_nothing
+from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.files.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
+from reward_profiling.flows.conduct import conducted
 from reward_profiling.flows.ending import CUT_SHORT, final_state, stopped_state
-from reward_profiling.flows.model_flow import model_flow
 from reward_profiling.flows.parameters import RewardProfilingParams
-from reward_profiling.flows.plain_log import leave_out_tracebacks
-from reward_profiling.flows.rounds import Shards, collect_rounds
+from reward_profiling.flows.rounds import collected, has_nothing_to_do
 from reward_profiling.flows.run_name import run_name, scheduled_start
-from reward_profiling.flows.shards import check_spread
-from reward_profiling.flows.survival import outlasting_its_worker
-from reward_profiling.flows.tagging import untagged_steps
+from reward_profiling.flows.spreading.spread_shards import check_spread
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.servers.server_sessions import serving
-from reward_profiling.stop_scope import exit_code_of_signal, stop_on_signals
 from reward_profiling.tasks.aggregate_metrics import aggregate_metrics
 from reward_profiling.tasks.compare_with_baseline import compare_with_baseline
 from reward_profiling.tasks.derive_insights import derive_insights
 from reward_profiling.tasks.materialize_inputs import materialize_inputs
 from reward_profiling.tasks.profile_rewards import profile_rewards
 from reward_profiling.tasks.publish_profile import publish_profile
-from reward_profiling.tasks.run_page import servers_observer, tell, tell_end, tell_page
+from reward_profiling.tasks.shared.prefect_internals import (
+    as_it_is,
+    model_flow,
+    untagged_steps,
+)
+from reward_profiling.tasks.shared.present_run import present_run
+from reward_profiling.tasks.shared.run_page import servers_observer, tell, tell_end
 from reward_profiling.tasks.start_servers import start_servers
 
 
 @model_flow(name="reward-profiling", flow_run_name=run_name)
 async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     """Profile the rewards of a task file on NeMo Gym environments."""
-    leave_out_tracebacks()
-    tell_page()
-    with untagged_steps(), stop_on_signals(), outlasting_its_worker():
+    with conducted(), untagged_steps():
         try:
             summary = await profiled(params.at(scheduled_start()))
         except CUT_SHORT:
@@ -50,29 +49,27 @@ async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
 
 async def profiled(params: RewardProfilingParams) -> RunSummary:
     """Do what is owed for an output, and say what there is."""
-    files = RunFiles(params.output)
-    checked = check_input(params.input_path, params.plan)  # before anything starts
+    run, files, shards = present_run(), RunFiles(params.output), list[ShardSummary]()
+    # Before anything starts; a command has checked it before Prefect started.
+    checked = check_input(params.input_path, params.plan, run.checked)
     await check_spread(params.spread)
-    shards: Shards = []
     with output_lock(files.lock):
-        is_over = not wants_more(files, params.adaptive, params.profile)
-        if is_over and owes_nothing(checked, files, params.collect):
+        if has_nothing_to_do(params, files, checked):
             tell("nothing to do: every planned rollout is collected or given up")
         else:
-            async with serving(params.servers, files, servers_observer()) as head_url:
+            given = params.servers, files, run.scope, servers_observer()
+            async with serving(*given) as head_url:
                 servers = await start_servers(head_url, params.servers.start_timeout)
-                await materialize_inputs(
-                    params.input_path, params.output, params.plan, servers
-                )
-                shards = await collect_rounds(params, servers)
-                if exit_code_of_signal() is None:  # else servers are let go at once
-                    await aggregate_metrics(params.output, servers, params.aggregate)
-        summary = await profile_rewards(params.output, params.profile, shards)
-        summary = await derive_insights(summary, params.profile)
+                await materialize_inputs(as_it_is(checked), files, servers)
+                shards = await collected(params, files, servers)
+                if run.scope.exit_code is None:  # else servers are let go at once
+                    await aggregate_metrics(files, servers, params.aggregate)
+        summary = await profile_rewards(files, params.profile, shards)
+        summary = await derive_insights(summary, files, params.profile)
         if params.comparison.baseline is not None:
             summary = await compare_with_baseline(
-                summary, params.comparison, params.profile.pass_threshold
+                summary, files, params.comparison, params.profile.pass_threshold
             )
         tell_end(summary)
-        await publish_profile(summary)
+        await publish_profile(summary, files)
     return summary

@@ -1,40 +1,47 @@
-"""Collects a plan, and goes on with more repeats of open tasks where that is asked."""
+"""The rounds of a run: shards are collected and merged, and the plan may grow."""
 
-from reward_profiling.collecting.shard_summary import ShardSummary
+from reward_profiling.choosing.adaptive_rounds import AdaptiveSummary
+from reward_profiling.choosing.collection_rounds import Shards, collect_rounds
+from reward_profiling.choosing.plan_extension import wants_more
+from reward_profiling.collecting.settlement import owes_nothing
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import RewardProfilingParams
-from reward_profiling.flows.shards import collect_shards
-from reward_profiling.servers.ready_servers import ReadyServers
-from reward_profiling.stop_scope import exit_code_of_signal
+from reward_profiling.flows.spreading.spread_shards import collect_shards
+from reward_profiling.planning.checked_input import CheckedInput
+from reward_profiling.servers.routes import Servers
 from reward_profiling.tasks.grow_plan import grow_plan
 from reward_profiling.tasks.merge_shards import merge_shards
-
-Shards = list[ShardSummary]
-"""What each shard came to, in order of index."""
+from reward_profiling.tasks.shared.present_run import present_run
 
 
-async def collect_rounds(
-    params: RewardProfilingParams, servers: ReadyServers
+def has_nothing_to_do(
+    params: RewardProfilingParams, files: RunFiles, checked: CheckedInput
+) -> bool:
+    """Say whether nothing is owed, and no open task is to get more repeats."""
+    if wants_more(files, params.adaptive, params.profile):
+        return False
+    return owes_nothing(checked, files, params.collect)
+
+
+async def collected(
+    params: RewardProfilingParams, files: RunFiles, servers: Servers
 ) -> Shards:
-    """Collect what is owed and merge it, a round at a time; return the last shards.
-
-    Without adaptive repeats there is one round. A collection that ended early is the
-    last one, too: what it owes comes first when the run is started again.
+    """Collect what is owed and merge it; return what the shards of the last round did.
 
     Raises:
         ConfigError: there is no plan, or it names unknown agents.
         RecordError: the plan or a shard's file cannot be read.
         RewardProfilingError: not one of the shards that run elsewhere could begin.
     """
-    while True:
-        shards = await collect_shards(
-            params.output, params.collect, servers, params.spread
-        )
-        if RunFiles(params.output).shards():  # of this run, or of one that was killed
-            await merge_shards(params.output, shards)
-        is_stopped = any(shard.stopped for shard in shards)
-        if not params.adaptive.adaptive or is_stopped or exit_code_of_signal():
-            return shards
-        grown = await grow_plan(params.output, params.adaptive, params.profile)
-        if not grown.num_new:
-            return shards
+
+    async def collect() -> Shards:
+        shards = await collect_shards(files, params.collect, servers, params.spread)
+        if files.shards():  # of this run, or of one that was killed
+            await merge_shards(files, shards)
+        return shards
+
+    async def grow() -> AdaptiveSummary:
+        return await grow_plan(files, params.adaptive, params.profile)
+
+    growing = grow if params.adaptive.adaptive else None
+    return await collect_rounds(collect, growing, present_run().scope)

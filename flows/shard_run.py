@@ -10,13 +10,13 @@ from prefect.states import Cancelled, Completed, Crashed, Failed
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import Leader
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.flows.conduct import conducted
 from reward_profiling.flows.ending import is_being_cancelled
-from reward_profiling.flows.plain_log import leave_out_tracebacks
-from reward_profiling.flows.survival import outlasting_its_worker
 from reward_profiling.reporting.outcome import INTERRUPTED_STATE, PARTIAL_STATE
 from reward_profiling.servers.ready_servers import ReadyServers
-from reward_profiling.stop_scope import exit_code_of_signal, stop_on_signals
-from reward_profiling.tasks.collect_shard import collect_shard
+from reward_profiling.stop_scope import StopScope
+from reward_profiling.tasks.collect_led_shard import collect_led_shard
 from reward_profiling.values import Frozen
 
 
@@ -42,31 +42,30 @@ class ShardRun(Frozen):
 @flow(name="collect-shard")
 async def shard_run(params: ShardRun) -> State[ShardSummary]:
     """Collect one shard of a run that waits for it; that run starts this one."""
-    leave_out_tracebacks()
-    with stop_on_signals(), outlasting_its_worker():
+    with conducted() as run:
         try:
-            summary = await collect_shard(
-                params.output,
+            summary = await collect_led_shard(
+                RunFiles(params.output),
                 params.index,
                 params.collect,
                 params.servers,
                 params.leader,
             )
         except asyncio.CancelledError:
-            if exit_code_of_signal() is None or not await is_being_cancelled():
+            if run.scope.exit_code is None or not await is_being_cancelled():
                 raise
             return Cancelled(message="cancelled before the collection had begun")
-        return await _state_of(summary)
+        return await _state_of(summary, run.scope)
 
 
-async def _state_of(summary: ShardSummary) -> State[ShardSummary]:
+async def _state_of(summary: ShardSummary, scope: StopScope) -> State[ShardSummary]:
     done = summary.planned - summary.missing
     said = f"{done} of {summary.planned} rollouts collected"
     if summary.stopped:
         said += f": {summary.stopped}"
     if not summary.missing:
         return Completed(message=said, data=summary)
-    if exit_code_of_signal() is None:
+    if scope.exit_code is None:
         return Failed(name=PARTIAL_STATE, message=said, data=summary)
     if await is_being_cancelled():
         return Cancelled(message=said, data=summary)

@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from prefect.logging.handlers import PrefectConsoleHandler
 from rich.console import Console
 
 from reward_profiling.flows.ending import state_in_prefect
-from reward_profiling.stop_scope import exit_code_of_signal, stop_before_signal
+from reward_profiling.stop_scope import StopScope
+from reward_profiling.tasks.shared.prefect_internals import console_of
+from reward_profiling.tasks.shared.present_run import present_run
 
 _LOOK_SECONDS = 5.0
 
@@ -27,7 +28,7 @@ _LOOK_SECONDS = 5.0
 def outlasting_its_worker() -> Iterator[None]:
     """Have the present run outlast its worker while the block runs."""
     _keep_console_from_exiting()
-    heeding = asyncio.create_task(_heed_page(os.getppid()))
+    heeding = asyncio.create_task(_heed_page(present_run().scope, os.getppid()))
     try:
         yield
     finally:
@@ -36,10 +37,10 @@ def outlasting_its_worker() -> Iterator[None]:
 
 def _keep_console_from_exiting() -> None:
     for handler in logging.getLogger().handlers:  # Prefect's is one of the root
-        if isinstance(handler, PrefectConsoleHandler):
+        if (console := console_of(handler)) is not None:
             # Rich asks for a subclass, but the console is made by Prefect.
-            handler.console.on_broken_pipe = partial(  # type: ignore[method-assign]
-                _fall_silent, handler.console
+            console.on_broken_pipe = partial(  # type: ignore[method-assign]
+                _fall_silent, console
             )
 
 
@@ -47,18 +48,18 @@ def _fall_silent(console: Console) -> None:
     console.quiet = True
 
 
-async def _heed_page(worker: int) -> None:
+async def _heed_page(scope: StopScope, worker: int) -> None:
     """Stop this process when a person cancelled or suspended its run.
 
     A worker that lives has time until the next look to do so itself.
     """
     was_told = False
-    while exit_code_of_signal() is None:
+    while scope.exit_code is None:
         await asyncio.sleep(_LOOK_SECONDS)
         state = await state_in_prefect()
         is_told = state is not None and (
             state.is_cancelling() or state.is_cancelled() or state.is_paused()
         )
         if is_told and (was_told or os.getppid() != worker):
-            stop_before_signal(signal.SIGTERM)
+            scope.stop_before_signal(signal.SIGTERM)
         was_told = is_told

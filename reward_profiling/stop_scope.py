@@ -15,9 +15,6 @@ from dataclasses import dataclass
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _EXIT_BASE = 128
-_received: list[int] = []
-_announced: list[int] = []
-_hearing: list[Callable[[], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +30,7 @@ _TOLD = Cause("the process was told to stop", is_failure=False)
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Who can be asked to stop, and the event loop that it runs in.
-
-    A worker of a cluster has several shards in one process, each with its own loop.
-    """
+    """Who can be asked to stop, and the event loop that it runs in."""
 
     ask: Callable[[Cause], None]
     loop: asyncio.AbstractEventLoop | None
@@ -55,109 +49,114 @@ def _loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-_standing: list[tuple[Cause, asyncio.AbstractEventLoop | None]] = []
-_asked: list[_Asked] = []
+class StopScope:
+    """What can end one run, or one command, and who in it is asked to stop.
 
-
-@contextmanager
-def stop_on_signals() -> Iterator[None]:
-    """Stop the current asyncio task in good order when a signal comes.
-
-    The event loop calls the handlers, since one that raises wherever the main thread
-    happens to be is swallowed by a busy loop. Outside the main thread nothing changes.
+    Whoever begins the run makes it and hands it down. Nothing of it belongs to the
+    process, which may have several: a worker of a cluster collects several shards.
     """
-    task = asyncio.current_task()
-    if task is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
 
-    def hear() -> None:
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, _stop, number, task)
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._foreseen: int | None = None
+        self._asked: list[_Asked] = []
+        self._standing: list[Cause] = []
+        self._hear: Callable[[], None] = lambda: None
 
-    hear()
-    _hearing.append(hear)
-    try:
-        yield
-    finally:
-        _hearing.remove(hear)
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
+    @property
+    def exit_code(self) -> int | None:
+        """130 or 143 after a signal stopped the work; None when none did."""
+        return None if self._received is None else _EXIT_BASE + self._received
 
+    @contextmanager
+    def hearing_signals(self) -> Iterator[None]:
+        """Stop the current asyncio task in good order when a signal comes.
 
-def stop_before_signal(number: signal.Signals) -> None:
-    """Stop as by a signal that a worker may be about to send.
+        The event loop calls the handlers, since one that raises wherever the main
+        thread happens to be is swallowed by a busy loop. Outside the main thread
+        nothing changes.
+        """
+        task = asyncio.current_task()
+        if task is None or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop, before = asyncio.get_running_loop(), self._hear
 
-    When it comes, it is no second one; another signal is.
-    """
-    if not _received:
-        _announced.append(number)
-        os.kill(os.getpid(), number)
+        def hear() -> None:
+            for number in _SIGNALS:
+                loop.add_signal_handler(number, self._stop, number, task)
 
-
-def _stop(number: int, task: asyncio.Task[object]) -> None:
-    if _received and number in _announced:
-        _announced.clear()
-        return
-    if _received:
-        os._exit(_EXIT_BASE + number)
-    _received.append(number)
-    if not _asked:
-        task.cancel()
-    for asked in _asked:
-        asked(_TOLD)
-
-
-def hear_signals_again() -> None:
-    """Take the signals back from a library that set handlers of its own; Ray's kills.
-
-    Called in the event loop of a block that stops on signals; else nothing changes.
-    """
-    for hear in _hearing:
         hear()
+        self._hear = hear
+        try:
+            yield
+        finally:
+            self._hear = before
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
 
+    def hear_signals_again(self) -> None:
+        """Take the signals back from a library with handlers of its own; Ray's kill.
 
-@contextmanager
-def on_stop(ask: Callable[[Cause], None]) -> Iterator[None]:
-    """While the block runs, have a signal call `ask` instead of cancelling the work.
+        Called in the event loop of a block that hears signals; else nothing changes.
+        """
+        self._hear()
 
-    A cause that stands already in this event loop is told at once.
-    """
-    asked = _Asked(ask, _loop())
-    _asked.append(asked)
-    try:
-        for cause, loop in _standing:
-            if loop is asked.loop:
+    def stop_before_signal(self, number: signal.Signals) -> None:
+        """Stop as by a signal that a worker may be about to send.
+
+        When it comes, it is no second one; another signal is.
+        """
+        if self._received is None:
+            self._foreseen = number
+            os.kill(os.getpid(), number)
+
+    def _stop(self, number: int, task: asyncio.Task[object]) -> None:
+        if self._received is not None and number == self._foreseen:
+            self._foreseen = None
+            return
+        if self._received is not None:
+            os._exit(_EXIT_BASE + number)
+        self._received = number
+        if not self._asked:
+            task.cancel()
+        self._tell(_TOLD)
+
+    def _tell(self, cause: Cause) -> None:
+        for asked in tuple(self._asked):  # one in another thread may end meanwhile
+            asked(cause)
+
+    @contextmanager
+    def on_stop(self, ask: Callable[[Cause], None]) -> Iterator[None]:
+        """While the block runs, have a stop call `ask` instead of cancelling the work.
+
+        It is called in this thread's event loop, and at once for a cause that stands
+        already.
+        """
+        asked = _Asked(ask, _loop())
+        self._asked.append(asked)
+        try:
+            for cause in self._standing:
                 ask(cause)
-        yield
-    finally:
-        _asked.remove(asked)
+            yield
+        finally:
+            self._asked.remove(asked)
 
+    @contextmanager
+    def may_ask_to_stop(
+        self, *, is_failure: bool = True
+    ) -> Iterator[Callable[[str], None]]:
+        """Yield a way to end what runs; its reason stands until the block ends."""
+        mine: list[Cause] = []
 
-@contextmanager
-def may_ask_to_stop(*, is_failure: bool = True) -> Iterator[Callable[[str], None]]:
-    """Yield a way to end what runs in this event loop.
+        def stop(reason: str) -> None:
+            cause = Cause(reason, is_failure=is_failure)
+            mine.append(cause)
+            self._standing.append(cause)
+            self._tell(cause)
 
-    The reason that is given stands until the block ends.
-    """
-    mine: list[tuple[Cause, asyncio.AbstractEventLoop | None]] = []
-
-    def stop(reason: str) -> None:
-        cause, loop = Cause(reason, is_failure=is_failure), _loop()
-        mine.append((cause, loop))
-        _standing.append((cause, loop))
-        for asked in _asked:
-            if asked.loop is loop:
-                asked(cause)
-
-    try:
-        yield stop
-    finally:
-        for standing in mine:
-            _standing.remove(standing)
-
-
-def exit_code_of_signal() -> int | None:
-    """Return 130 or 143 after a signal stopped the work; None when none did."""
-    return _EXIT_BASE + _received[0] if _received else None
+        try:
+            yield stop
+        finally:
+            for cause in mine:
+                self._standing.remove(cause)

@@ -1,20 +1,16 @@
 """Step: the environment servers' own metrics over what was collected."""
 
-from pathlib import Path
-
 from prefect import task
 
 from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
 from reward_profiling.collecting.aggregation.aggregate_summary import AggregateSummary
 from reward_profiling.collecting.options import AggregateOptions
-from reward_profiling.collecting.shard_collection import read_servers
-from reward_profiling.errors import GymError, ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.reporting.summary_words import zeros
-from reward_profiling.servers.ready_servers import ReadyServers
-from reward_profiling.tasks import step_keys
-from reward_profiling.tasks.run_page import tell, tell_warning
-from reward_profiling.tasks.step_results import STORAGE, FilesAgree
+from reward_profiling.servers.routes import Servers
+from reward_profiling.tasks.shared import step_keys
+from reward_profiling.tasks.shared.run_page import tell, tell_warning
+from reward_profiling.tasks.shared.step_results import STORAGE, FilesAgree
 
 
 @task(
@@ -25,20 +21,14 @@ from reward_profiling.tasks.step_results import STORAGE, FilesAgree
     result_storage=STORAGE,
 )
 async def aggregate_metrics(
-    output: Path, servers: ReadyServers, options: AggregateOptions
+    files: RunFiles, servers: Servers, options: AggregateOptions
 ) -> AggregateSummary:
     """Write the servers' metrics beside the output; a server that is gone is a warning.
 
     Raises:
         RecordError: a record cannot be read.
     """
-    try:
-        known = await read_servers(servers.head_url)
-    except (GymError, ServersNotReadyError) as error:
-        warning = f"the servers' own metrics are missing: {error}"
-        tell_warning(warning)
-        return AggregateSummary(path=None, num_servers=0, warnings=(warning,))
-    summary = await aggregate(RunFiles(output), known, options)
+    summary = await aggregate(files, servers, options)
     for warning in summary.warnings:
         tell_warning(warning)
     if told := zeros(summary):

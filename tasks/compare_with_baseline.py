@@ -1,7 +1,6 @@
 """Step: a profiled output beside an earlier one, and whether it is worse."""
 
 import asyncio
-from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -18,10 +17,12 @@ from reward_profiling.profiling.run_summary import RunSummary
     cache_policy=NO_CACHE,
 )
 async def compare_with_baseline(
-    summary: RunSummary, options: BaselineOptions, pass_threshold: float
+    summary: RunSummary,
+    files: RunFiles,
+    options: BaselineOptions,
+    pass_threshold: float,
 ) -> RunSummary:
     """Write the comparison; return the summary with its verdict as a finding."""
-    files = RunFiles(Path(summary.output))
     return await asyncio.to_thread(
         add_comparison, summary, files, options, pass_threshold
     )

@@ -1,7 +1,6 @@
 """Step: what the rewards say, in a file of its own and as a page."""
 
 import asyncio
-from pathlib import Path
 
 from prefect import task
 
@@ -10,8 +9,8 @@ from reward_profiling.insights.insights_run import add_insights
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.report_run import add_report
-from reward_profiling.tasks import step_keys
-from reward_profiling.tasks.step_results import STORAGE, FilesAgree
+from reward_profiling.tasks.shared import step_keys
+from reward_profiling.tasks.shared.step_results import STORAGE, FilesAgree
 
 
 @task(
@@ -21,13 +20,14 @@ from reward_profiling.tasks.step_results import STORAGE, FilesAgree
     result_serializer=FilesAgree(),
     result_storage=STORAGE,
 )
-async def derive_insights(summary: RunSummary, options: ProfileOptions) -> RunSummary:
+async def derive_insights(
+    summary: RunSummary, files: RunFiles, options: ProfileOptions
+) -> RunSummary:
     """Write the insights and the report; return the summary with their findings.
 
     Raises:
         RecordError: plan and records contradict each other.
     """
-    files = RunFiles(Path(summary.output))
 
     def derive() -> RunSummary:
         return add_report(add_insights(summary, files, options), files)

@@ -1,7 +1,6 @@
 """Step: the plan grows by repeats of the tasks that are still open."""
 
 import asyncio
-from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -14,19 +13,18 @@ from reward_profiling.choosing.adaptive_rounds import (
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.tasks.run_page import tell
+from reward_profiling.tasks.shared.run_page import tell
 
 
 @task(name="grow-plan", task_run_name="next round", cache_policy=NO_CACHE)
 async def grow_plan(
-    output: Path, options: AdaptiveOptions, reading: ProfileOptions
+    files: RunFiles, options: AdaptiveOptions, reading: ProfileOptions
 ) -> AdaptiveSummary:
     """Plan more repeats of open tasks; the summary's `num_new` is 0 when it is over.
 
     Raises:
         RecordError: plan and records contradict each other.
     """
-    files = RunFiles(output)
     summary = await asyncio.to_thread(plan_extension.grow_plan, files, options, reading)
     tell(round_in_words(summary))
     return summary

@@ -1,7 +1,6 @@
 """Step: the shards' files become one."""
 
 import asyncio
-from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -9,18 +8,18 @@ from prefect.cache_policies import NO_CACHE
 from reward_profiling.collecting.shard_summary import MergeSummary, ShardSummary
 from reward_profiling.collecting.spreading import shard_merge
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.tasks.run_page import tell_warning
+from reward_profiling.tasks.shared.run_page import tell_warning
 
 
 @task(name="merge-shards", task_run_name="merge the shards", cache_policy=NO_CACHE)
-async def merge_shards(output: Path, shards: list[ShardSummary]) -> MergeSummary:
+async def merge_shards(files: RunFiles, shards: list[ShardSummary]) -> MergeSummary:
     """Merge what the shards collected into the output; they all have ended.
 
     Raises:
         RecordError: a shard's file cannot be read.
     """
     del shards  # the files are the truth; this says what had to end first
-    merged = await asyncio.to_thread(shard_merge.merge_shards, RunFiles(output))
+    merged = await asyncio.to_thread(shard_merge.merge_shards, files)
     if merged.set_aside:
         tell_warning(f"{merged.set_aside} damaged lines of shards were set aside")
     for shard in merged.busy_shards:

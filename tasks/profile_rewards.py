@@ -1,7 +1,6 @@
 """Step: records become Gym's three profile files and a summary."""
 
 import asyncio
-from pathlib import Path
 
 from prefect import task
 
@@ -10,8 +9,8 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.profile_run import profile_output
 from reward_profiling.profiling.run_summary import RunSummary, with_stops
-from reward_profiling.tasks import step_keys
-from reward_profiling.tasks.step_results import STORAGE, FilesAgree
+from reward_profiling.tasks.shared import step_keys
+from reward_profiling.tasks.shared.step_results import STORAGE, FilesAgree
 
 
 @task(
@@ -22,12 +21,12 @@ from reward_profiling.tasks.step_results import STORAGE, FilesAgree
     result_storage=STORAGE,
 )
 async def profile_rewards(
-    output: Path, options: ProfileOptions, shards: list[ShardSummary]
+    files: RunFiles, options: ProfileOptions, shards: list[ShardSummary]
 ) -> RunSummary:
     """Profile what was collected, whole or not, and say how much of it there is.
 
     Raises:
         RecordError: plan and records contradict each other.
     """
-    summary = await asyncio.to_thread(profile_output, RunFiles(output), options)
+    summary = await asyncio.to_thread(profile_output, files, options)
     return with_stops(summary, shards)

@@ -1,7 +1,6 @@
 """Step: the profile on the run's page in Prefect, and its end announced."""
 
 import asyncio
-from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -18,13 +17,12 @@ from reward_profiling.reporting.run_report import (
     slow_caption,
     slow_rows,
 )
-from reward_profiling.tasks.run_page import announce, show, table, text
+from reward_profiling.tasks.shared.run_page import announce, show, table, text
 
 
 @task(name="publish-profile", task_run_name="publish", cache_policy=NO_CACHE)
-async def publish_profile(summary: RunSummary) -> None:
+async def publish_profile(summary: RunSummary, files: RunFiles) -> None:
     """Show the summary as tables and as a report; the files stay where they are."""
-    files = RunFiles(Path(summary.output))
     page = await asyncio.to_thread(page_of, summary, files)
     said = state_message(summary)
     failed, slowest = failed_rows(page), slow_rows(page)

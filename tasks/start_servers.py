@@ -4,17 +4,20 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from reward_profiling.servers.readiness import wait_until_ready
-from reward_profiling.servers.ready_servers import ReadyServers
-from reward_profiling.tasks.run_page import servers_observer, tell
+from reward_profiling.servers.routes import Servers
+from reward_profiling.tasks.shared.run_page import servers_observer, tell
 
 SCRIPTED = "scripted-policy"
 """What the embedded environment calls its policy when no model was given."""
 
 
 @task(
-    name="start-servers", task_run_name="servers at {head_url}", cache_policy=NO_CACHE
+    name="start-servers",
+    task_run_name="servers at {head_url}",
+    cache_policy=NO_CACHE,
+    persist_result=False,  # handed on in this process, and kept nowhere
 )
-async def start_servers(head_url: str, timeout_seconds: float) -> ReadyServers:
+async def start_servers(head_url: str, timeout_seconds: float) -> Servers:
     """Wait until the servers are ready; their life belongs to the flow.
 
     Raises:
@@ -28,9 +31,4 @@ async def start_servers(head_url: str, timeout_seconds: float) -> ReadyServers:
         tell("answers come from a script: such rewards say nothing of any model")
     elif model:
         tell(f"answers come from {model}")
-    return ReadyServers(
-        head_url=head_url,
-        agents=tuple(servers.agents),
-        policy_model=model,
-        assignment=servers.assignment,
-    )
+    return servers

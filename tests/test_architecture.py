@@ -88,7 +88,7 @@ def test_the_flow_fits_on_one_screen() -> None:
 def test_a_step_file_holds_one_step_and_little_else() -> None:
     steps = [path for path in ROOT.glob("tasks/*.py") if "@task" in path.read_text()]
 
-    assert len(steps) == 10
+    assert len(steps) == 11
     for path in steps:
         tree = ast.parse(path.read_bytes())
         defined = [node for node in tree.body if isinstance(node, ast.AsyncFunctionDef)]
@@ -158,5 +158,5 @@ def test_a_wheel_carries_the_tasks_of_the_embedded_environment(tmp_path: Path) -
         "reward_profiling/demo/tasks.jsonl",
         "reward_profiling/demo/scripts.json",
     } <= names
-    assert {"reward_profiling/flows/shards.py", "reward_profiling/wire.py"} <= names
+    assert {"reward_profiling/flows/rounds.py", "reward_profiling/wire.py"} <= names
     assert [name for name in names if name.startswith("tests")] == []

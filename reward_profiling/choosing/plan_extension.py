@@ -27,12 +27,10 @@ from reward_profiling.planning.on_disk.plan_file import (
     read_plan,
 )
 from reward_profiling.planning.on_disk.run_manifest import mark_adaptive, read_manifest
-from reward_profiling.planning.row_members import TaskIndex
+from reward_profiling.planning.row_members import NO_AGENT, TaskIndex
 from reward_profiling.planning.task_rows import seeded_metadata
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.run_reading import read_rollout_table
-
-_NO_AGENT = "(no agent)"
 
 
 def grow_plan(
@@ -108,7 +106,7 @@ def _read(path: Path, more: Mapping[Hashable, int]) -> _Growing:
         after = rollout + 1 if isinstance(rollout, int) else known + 1
         following[task] = max(known, after)
         # Rollouts are counted under their agent, else under their server.
-        server = _NO_AGENT if row.server is None else row.server
+        server = NO_AGENT if row.server is None else row.server
         key = task, row.agent or server
         if key in more:
             samples.setdefault(key, row)

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, NamedTuple
 
 import httpx
+from prefect import tags
 from prefect.client.schemas.objects import State
 from prefect.exceptions import Abort, Pause, PrefectException
 from prefect.settings import PREFECT_API_URL
@@ -13,11 +14,11 @@ from reward_profiling.cli.importing import to_stay
 from reward_profiling.cli.terminal import STOPPED, Live, warn
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.reward_profiling import reward_profiling
-from reward_profiling.flows.tagging import tagged_run
 from reward_profiling.profiling.options import Strictness
 from reward_profiling.profiling.run_summary import RunSummary
-from reward_profiling.reporting.outcome import too_bad
-from reward_profiling.stop_scope import exit_code_of_signal
+from reward_profiling.reporting.outcome import RUN_TAG, too_bad
+from reward_profiling.tasks.shared.prefect_internals import give_server_its_session
+from reward_profiling.tasks.shared.present_run import present_run
 
 
 class Ended(NamedTuple):
@@ -40,17 +41,16 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     if is_server_temporary():
         # It takes a second and more to import, and is for nothing with a server.
         with to_stay():
-            from reward_profiling.cli.temporary_server import (  # noqa: PLC0415
-                prepare_temporary_server,
-            )
-
-        prepare_temporary_server()
+            cost = give_server_its_session()
+        if cost is not None:
+            warn(cost)
     try:
-        with tagged_run():  # automations watch it as they watch deployed runs
+        with tags(RUN_TAG):  # automations watch it as they watch deployed runs
             state = await reward_profiling(params, return_state=True)
     except (asyncio.CancelledError, Abort, Pause) as error:
         # A signal, or a person who ended or suspended the run in Prefect.
-        if exit_code_of_signal() is None and isinstance(error, asyncio.CancelledError):
+        is_told_to_stop = present_run().scope.exit_code is not None
+        if not is_told_to_stop and isinstance(error, asyncio.CancelledError):
             raise
         return _ended(live.summary)._replace(message=STOPPED)
     except (httpx.HTTPError, PrefectException, RuntimeError) as error:
@@ -81,7 +81,7 @@ async def _ended_in(
 
 
 def _ended(summary: RunSummary | None, strict: Strictness | None = None) -> Ended:
-    if (code := exit_code_of_signal()) is not None:
+    if (code := present_run().scope.exit_code) is not None:
         return Ended(code, summary, STOPPED)
     if summary is None or summary.is_failed:
         return Ended(ExitCode.FAILED, summary)

@@ -147,13 +147,13 @@ class Live:
         self._changes = Changes()
         self._told = 0.0
         self.seen: list[Progress] = []
-        """The collections that were watched."""
+        """The collections that were observed."""
         self.summary: RunSummary | None = None
         """What the run came to, once it is known."""
 
     @contextmanager
     def showing(self) -> Iterator[None]:
-        """Show what `watch` hears until the block ends."""
+        """Show what is observed until the block ends."""
         if not err.is_terminal:
             yield
             return
@@ -173,7 +173,7 @@ class Live:
         """Print a warning."""
         warn(message)
 
-    def watch_servers(self, states: Sequence[ServerState]) -> None:
+    def observe_servers(self, states: Sequence[ServerState]) -> None:
         """Take the present states of servers that start."""
         if self._bars is None:
             for state in self._changes.of(states):
@@ -197,8 +197,10 @@ class Live:
             self._bars.refresh()
             self.say(f"all {count} servers are ready")
 
-    def watch(self, progress: Progress) -> None:
-        """Take a collection's present numbers."""
+    def observe(self, progress: Progress, note: str | None) -> None:
+        """Take a collection's present numbers, and a warning if there is one."""
+        if note is not None:
+            warn(note)
         now = time.monotonic()
         if not any(progress is known for known in self.seen):
             self.seen.append(progress)
@@ -219,12 +221,6 @@ class Live:
     def end(self, summary: RunSummary) -> None:
         """Keep what the run came to."""
         self.summary = summary
-
-    def observe(self, progress: Progress, note: str | None) -> None:
-        """Take numbers and a note, where no flow is between."""
-        if note is not None:
-            warn(note)
-        self.watch(progress)
 
 
 def _numbers(progress: Progress, now: float) -> str:

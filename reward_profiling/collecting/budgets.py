@@ -1,7 +1,4 @@
-"""When a run stops by itself: too many failures, one error over and over, no time.
-
-A stop leaves the rest owed: the same command goes on.
-"""
+"""What bounds a collection: a budget of failures, a streak of equal ones, a margin."""
 
 import re
 from collections.abc import Sequence

@@ -5,9 +5,7 @@ from contextlib import contextmanager
 
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.errors import OutputLockedError
-from reward_profiling.files.lock_holder import (
-    living_holder,
-)
+from reward_profiling.files.lock_holder import living_holder
 from reward_profiling.files.output_lock import living_shards, output_lock, refusal
 from reward_profiling.files.run_files import RunFiles
 
@@ -31,11 +29,11 @@ def collection_lock(files: RunFiles, options: CollectOptions) -> Iterator[None]:
         # same moment, one sees the other.
         if (owner := living_holder(files.lock)) is not None:
             raise OutputLockedError(refusal(str(owner)))
-        for index, other, shard_owner in living_shards(files.lock):
-            if other != count:
+        for dealt, shard_owner in living_shards(files.lock):
+            if dealt.count != count:
                 raise OutputLockedError(
-                    f"shard {index}/{other} of this output is being collected by"
+                    f"shard {dealt} of this output is being collected by"
                     f" {shard_owner}; shard {options.shard} would collect some of its"
-                    f" rollouts twice. Give --shard I/{other}, or wait for it"
+                    f" rollouts twice. Give --shard I/{dealt.count}, or wait for it"
                 )
         yield

@@ -14,7 +14,6 @@ from reward_profiling.collecting.on_disk.timings import seconds_by_task
 from reward_profiling.collecting.options import Dispatch
 from reward_profiling.planning.on_disk.planned_rollouts import (
     PlannedRollout,
-    read_planned,
     reread_planned,
     with_attempt,
 )
@@ -86,11 +85,6 @@ class Dispatcher:
     def _again(self, place: int) -> PlannedRollout:
         planned = next(reread_planned(self.plan, iter([place])))
         return with_attempt(planned, self.ledger.failures[planned.key])
-
-
-def shard_rollouts(plan: Path, index: int, count: int) -> Iterator[PlannedRollout]:
-    """Yield the planned rollouts of one shard, in plan order."""
-    return read_planned(plan, index, count)
 
 
 def owed_in_order(

@@ -7,7 +7,10 @@ their lines does not matter.
 from collections import Counter
 from dataclasses import dataclass, field
 
+from reward_profiling.collecting.on_disk.journal import read_journal
+from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.key_set import KeySet
+from reward_profiling.planning.on_disk.planned_rollouts import read_planned
 from reward_profiling.planning.row_members import RolloutKey
 
 DEFAULT_MAX_ATTEMPTS = 3
@@ -44,3 +47,41 @@ class Ledger:
     def is_owed(self, key: RolloutKey) -> bool:
         """Say whether a planned rollout still has to be collected."""
         return key not in self.collected and not self.is_given_up(key)
+
+
+def read_ledger(files: RunFiles) -> Ledger:
+    """Read what an output's journals say, shards included; nothing is mended."""
+    ledger = Ledger()
+    read_parts(files, ledger, None)
+    return ledger
+
+
+def count_collected(files: RunFiles) -> tuple[int, int]:
+    """Count the planned rollouts, and those of them that have a record.
+
+    Raises:
+        ConfigError: there is no plan.
+    """
+    ledger = read_ledger(files)
+    planned = collected = 0
+    for rollout in read_planned(files.materialized_inputs):
+        planned += 1
+        collected += rollout.key in ledger.collected
+    return planned, collected
+
+
+def read_parts(files: RunFiles, ledger: Ledger, own: RunFiles | None) -> int:
+    """Read an output's journals; damaged lines are set aside in our `own` only."""
+
+    def add_record(key: RolloutKey, _: bool) -> None:  # noqa: FBT001 - a callback
+        ledger.add_record(key)
+
+    def add_failure(key: RolloutKey, terminal: bool) -> None:  # noqa: FBT001
+        ledger.add_failure(key, terminal=terminal)
+
+    aside = 0
+    for part in dict.fromkeys([files, *files.shards(), *([own] if own else [])]):
+        damaged = part.damaged if part == own else None
+        aside += read_journal(part.rollouts, add_record, damaged)
+        aside += read_journal(part.failures, add_failure, damaged)
+    return aside

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Protocol
 
 _WINDOW = 256
 _SLOWEST = 5
@@ -146,6 +147,17 @@ class Progress:
         not_started = max(0, self.left - len(self.in_flight))
         ages = [now - moment for moment in self.in_flight.values()]
         return max(not_started / rate, longest_residual(ages, self.durations))
+
+
+class ObserveProgress(Protocol):
+    """Hears of a collection's progress; it must return quickly and never raise."""
+
+    def __call__(self, progress: Progress, note: str | None) -> None:
+        """Take the present numbers, and a sentence for the log if there is one."""
+
+
+def silent(progress: Progress, note: str | None) -> None:
+    """Observe nothing."""
 
 
 def longest_residual(ages: Iterable[float], durations: Iterable[float]) -> float:

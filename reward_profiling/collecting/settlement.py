@@ -1,11 +1,11 @@
 """Whether a run has nothing to do: the same plan, and none of it owed."""
 
-from reward_profiling.collecting.dispatcher import shard_rollouts
-from reward_profiling.collecting.ledgers import read_ledger
+from reward_profiling.collecting.ledger import read_ledger
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.checked_input import CheckedInput
 from reward_profiling.planning.materialization import is_planned
+from reward_profiling.planning.on_disk.planned_rollouts import read_planned
 
 
 def owes_nothing(
@@ -22,7 +22,7 @@ def owes_nothing(
     ledger.retry_given_up = options.retry_given_up
     owed = any(
         ledger.is_owed(planned.key)
-        for planned in shard_rollouts(files.materialized_inputs, 0, 1)
+        for planned in read_planned(files.materialized_inputs)
     )
     return not owed and _is_finished(files) and is_planned(checked, files)
 

@@ -7,11 +7,9 @@ machines the lock's file counts as well: who wrote it lives while they renew it
 
 import fcntl
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from glob import escape
 from pathlib import Path
 from typing import IO
 
@@ -25,12 +23,12 @@ from reward_profiling.files.lock_holder import (
     silent_seconds,
     write_holder,
 )
+from reward_profiling.files.shard_names import Dealt, dealt_of, shard_pattern
 
 _TRIES = 3
 _PAUSE_SECONDS = 0.05
 _LED_SECONDS = 30.0
 """How long shards take to stop, once the run that led them is gone."""
-_SHARD_OF = re.compile(r"-shard-(\d+)-of-(\d+)\.[^.]+\.lock$")
 
 
 @contextmanager
@@ -62,16 +60,19 @@ def output_lock(
             path.unlink(missing_ok=True)
 
 
-def living_shards(path: Path) -> Iterator[tuple[int, int, Holder]]:
-    """Yield the shards whose own lock is held, as (index, count, holder).
+def living_shards(path: Path) -> Iterator[tuple[Dealt, Holder]]:
+    """Yield the shards whose own lock is held, and who holds it.
 
     A shard's lock lies beside the output's, at `path`, and is named from it.
     """
-    stem = Path(path.name.removesuffix(".lock")).stem
-    for found in sorted(path.parent.glob(f"{escape(stem)}-shard-*-of-*.lock")):
-        dealt = _SHARD_OF.search(found.name)
+    for found in sorted(path.parent.glob(f"{shard_pattern(_stem(path))}.*.lock")):
+        dealt = dealt_of(_stem(found))
         if dealt and (holder := living_holder(found)) is not None:
-            yield int(dealt[1]), int(dealt[2]), holder
+            yield dealt, holder
+
+
+def _stem(lock: Path) -> str:
+    return Path(lock.name.removesuffix(".lock")).stem
 
 
 def _wait_for_led_shards(path: Path) -> None:
@@ -82,9 +83,9 @@ def _wait_for_led_shards(path: Path) -> None:
     """
     deadline = time.monotonic() + _LED_SECONDS
     while (living := next(living_shards(path), None)) is not None:
-        index, count, holder = living
+        dealt, holder = living
         if not holder.is_led or time.monotonic() > deadline:
-            raise OutputLockedError(refusal(f"{holder}, shard {index}/{count}"))
+            raise OutputLockedError(refusal(f"{holder}, shard {dealt}"))
         time.sleep(_PAUSE_SECONDS)
 
 

@@ -1,15 +1,19 @@
 """The files of one output, all named from the rollouts file (`gym-contract.md` §1)."""
 
-import re
 from collections.abc import Sequence
-from glob import escape
 from pathlib import Path
 
 import msgspec
 
 from reward_profiling.errors import ConfigError
+from reward_profiling.files.shard_names import (
+    Dealt,
+    dealt_of,
+    shard_pattern,
+    shard_stem,
+    whole_stem,
+)
 
-_SHARD = re.compile(r"-shard-\d+-of-\d+$")
 _PLAN = "_materialized_inputs.jsonl"
 _VERDICTS = "rollout_verdicts.jsonl"
 _DERIVED = (
@@ -123,8 +127,7 @@ class RunFiles(msgspec.Struct, frozen=True):
         A shard's is hidden: Gym takes whatever `*-shard-*.jsonl` finds for records.
         """
         timings = self._beside("_timings.jsonl")
-        is_shard = bool(_SHARD.search(self.rollouts.stem))
-        return timings.with_name(f".{timings.name}") if is_shard else timings
+        return timings.with_name(f".{timings.name}") if self.dealt else timings
 
     @property
     def server_log(self) -> Path:
@@ -151,17 +154,23 @@ class RunFiles(msgspec.Struct, frozen=True):
         """Held by the process that writes the output."""
         return self.rollouts.with_name(f".{self.rollouts.name}.lock")
 
+    @property
+    def dealt(self) -> Dealt | None:
+        """Which shard it is; None of a whole output."""
+        return dealt_of(self.rollouts.stem)
+
     def shard(self, index: int, count: int) -> "RunFiles":
         """Return the files of one shard; the only shard is the output itself."""
         if count == 1:
             return self
-        return RunFiles(self._beside(f"-shard-{index}-of-{count}.jsonl"))
+        stem = shard_stem(self.rollouts.stem, Dealt(index, count))
+        return RunFiles(self.rollouts.with_name(f"{stem}.jsonl"))
 
     def shards(self) -> list["RunFiles"]:
         """Return the shards on disk, whatever number they were dealt into."""
-        pattern = f"{escape(self.rollouts.stem)}-shard-*-of-*.jsonl"
+        pattern = f"{shard_pattern(self.rollouts.stem)}.jsonl"
         found = sorted(self.rollouts.parent.glob(pattern))
-        return [RunFiles(path) for path in found if _SHARD.search(path.stem)]
+        return [RunFiles(path) for path in found if dealt_of(path.stem)]
 
 
 def record_files(given: Path) -> list[Path]:
@@ -192,7 +201,7 @@ def _may_be_records(path: Path) -> bool:
 def plans_in(folder: Path) -> list[Path]:
     """Return the plans of the outputs that lie in a folder; of shards, the whole's."""
     found = sorted(p for p in folder.glob(f"*{_PLAN}") if not p.name.startswith("."))
-    whole = [p for p in found if not _SHARD.search(p.name.removesuffix(_PLAN))]
+    whole = [p for p in found if dealt_of(p.name.removesuffix(_PLAN)) is None]
     return whole or found
 
 
@@ -203,7 +212,7 @@ def output_of(rollouts: Sequence[Path]) -> Path:
     folder; without any plan it is the first file.
     """
     for path in rollouts:
-        whole = path.with_name(_SHARD.sub("", path.stem) + path.suffix)
+        whole = path.with_name(whole_stem(path.stem) + path.suffix)
         for output in (path, whole):
             if not output.is_dir() and RunFiles(output).materialized_inputs.exists():
                 return output

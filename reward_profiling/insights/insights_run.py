@@ -52,10 +52,17 @@ def write_insights(
         made_by=made_by(),
         output=spelled(files.rollouts.name),
         model=known_model(files),
-        completion=completion_curve(read_timings(files.timings)),
+        completion=completion_curve(_finished(files.timings)),
     )
     replace_insights(files.insights, head, _labelled(derived.tasks, plan))
     return head
+
+
+def _finished(timings: Path) -> Iterator[tuple[float, float]]:
+    """Yield (moment of the start, seconds taken) of each finished rollout."""
+    for timing in read_timings(timings):
+        if timing.started is not None:
+            yield timing.started, timing.seconds
 
 
 def add_insights(

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from reward_profiling.errors import RecordError
 from reward_profiling.files.json_lines import (
@@ -15,7 +14,11 @@ from reward_profiling.files.json_lines import (
     read_lines,
     refuse_wide_integers,
 )
-from reward_profiling.planning.additions.option_files import read_additions
+from reward_profiling.files.source_marks import Glimpse, glimpse
+from reward_profiling.planning.additions.option_files import (
+    option_files,
+    read_additions,
+)
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.planning.planned_tasks import Plan
 from reward_profiling.planning.planner import Planner
@@ -25,7 +28,7 @@ from reward_profiling.planning.task_rows import Additions
 _SHOWN_LINES = 5
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True)
 class CheckedInput:
     """An input whose every row can be planned."""
 
@@ -36,6 +39,8 @@ class CheckedInput:
     """SHA-256 of the planned lines, line endings left out."""
     additions: Additions
     """What the options' own files add to the rows, as read now."""
+    seen: tuple[Glimpse, ...]
+    """The file, and those that the options name, as they were before it was read."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -51,45 +56,22 @@ class CheckedInput:
         }
 
 
-_HELD: WeakValueDictionary[tuple[object, ...], CheckedInput] = WeakValueDictionary()
-"""Checked inputs that somebody still has: a run asks before it starts, and its step."""
-
-
-def check_input(path: Path, options: PlanOptions) -> CheckedInput:
+def check_input(
+    path: Path, options: PlanOptions, known: CheckedInput | None = None
+) -> CheckedInput:
     """Read the task rows whole and plan them.
 
-    An input whose check somebody still holds, and that is the same file, unchanged, is
-    not read again.
+    An earlier check of the same input, `known`, stands while its files are unchanged.
 
     Raises:
         ConfigError: the file, or one that the options name, cannot be read.
         DatasetError: rows that cannot be planned, all of them named.
     """
-    state = _state_of(path, options)
-    held = _HELD.get(state)
-    if held is not None:
-        return held
-    checked = _checked(path, options)
-    if state == _state_of(path, options):
-        _HELD[state] = checked
-    return checked
-
-
-def _state_of(path: Path, options: PlanOptions) -> tuple[object, ...]:
-    """Return what is another when the file or the options are."""
-    settings = options.model_dump_json()
-    if options.prompt_config is not None or options.skills is not None:
-        return (object(),)  # other files decide as well
-    try:
-        status = path.stat()
-    except OSError:
-        return (object(),)
-    changed = status.st_mtime_ns, status.st_ctime_ns
-    return path, settings, status.st_dev, status.st_ino, status.st_size, *changed
-
-
-def _checked(path: Path, options: PlanOptions) -> CheckedInput:
+    is_same = known is not None and known.options == options
+    if known is not None and is_same and known.seen == _seen(path, options):
+        return known
     additions, warnings = read_additions(options)
+    seen = _seen(path, options)  # before it is read: what changes meanwhile is seen
     planner = Planner(options, additions)
     digest = sha256()
     repeated_names: list[int] = []
@@ -105,7 +87,11 @@ def _checked(path: Path, options: PlanOptions) -> CheckedInput:
     plan.warnings += warnings
     plan.warnings += _input_warnings(path, repeated_names)
     plan.warnings += _limit_warnings(plan, cut_off, options)
-    return CheckedInput(path, options, plan, digest.hexdigest(), additions)
+    return CheckedInput(path, options, plan, digest.hexdigest(), additions, seen)
+
+
+def _seen(path: Path, options: PlanOptions) -> tuple[Glimpse, ...]:
+    return tuple(glimpse(one) for one in (path, *option_files(options)))
 
 
 def _take_row(planner: Planner, path: Path, line: Line) -> bool:

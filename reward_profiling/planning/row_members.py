@@ -13,6 +13,8 @@ from reward_profiling.errors import RecordError
 TaskIndex = int | str
 RolloutKey = tuple[Any, Any]
 """(task index, rollout index), as they stand in the file: each an int, or text."""
+NO_AGENT = "(no agent)"
+"""The name that rollouts are counted under that nothing names."""
 
 
 def rollout_key(row: Mapping[str, Any]) -> RolloutKey:

@@ -9,7 +9,7 @@ from reward_profiling import wire
 from reward_profiling.collecting.on_disk.failures import Failures
 from reward_profiling.numerics.number_column import ABSENT, IS_NUMBER, gathered
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
-from reward_profiling.planning.row_members import RolloutKey
+from reward_profiling.planning.row_members import NO_AGENT, RolloutKey
 from reward_profiling.profiling.gym.metric_columns import MetricColumn
 from reward_profiling.profiling.key_order import task_spans
 from reward_profiling.profiling.matching import Matching, placed
@@ -19,8 +19,6 @@ from reward_profiling.profiling.rollout_table import (
     RolloutStatus,
     RolloutTable,
 )
-
-_NO_AGENT = "(no agent)"
 
 
 def tabulate(
@@ -46,7 +44,7 @@ def tabulate(
 
 
 def _name_agents(table: RolloutTable, plan: PlanColumns, order: Sequence[int]) -> None:
-    names = [agent or run_key or _NO_AGENT for agent, run_key in plan.runners]
+    names = [agent or run_key or NO_AGENT for agent, run_key in plan.runners]
     table.agents = sorted(set(names))
     numbers = [table.agents.index(name) for name in names]
     table.agent = array("q", map(numbers.__getitem__, gathered(plan.runner, order)))

@@ -3,17 +3,18 @@
 import heapq
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
 from reward_profiling import wire
+from reward_profiling.collecting.on_disk.failures import read_failures
+from reward_profiling.collecting.on_disk.timings import read_timings
 from reward_profiling.errors import ConfigError, RecordError
-from reward_profiling.files.json_lines import parse_object, read_lines
+from reward_profiling.files.json_lines import read_lines
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.insights_file import read_insights_head
-from reward_profiling.planning.row_members import RolloutKey, rollout_key
+from reward_profiling.planning.row_members import RolloutKey
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.run_report import (
     MAX_ROWS,
@@ -49,12 +50,9 @@ def _insights(files: RunFiles) -> Insights | None:
 def _failed(files: RunFiles) -> list[FailedRollout]:
     """Return the first failed rollouts in key order, each with its last failure."""
     agents = dict(_failed_keys(files))
-    last: dict[RolloutKey, dict[str, Any]] = {}
-    for line in read_lines(files.failures) if agents else ():
-        with suppress(RecordError):  # the profile has named such a line already
-            record = parse_object(line.text)
-            if (key := rollout_key(record)) in agents:
-                last[key] = record
+    # The profile has named a line that is damaged already.
+    failures = read_failures(files.failures, skip_damaged=True) if agents else ()
+    last = {key: failure for key, failure in failures if key in agents}
     return [
         FailedRollout(
             task_index=key[0],
@@ -106,22 +104,12 @@ def _tasks(files: RunFiles) -> Iterator[_Task]:
             yield _DECODE_TASK(line.text.rstrip(b","))
 
 
-class _Timing(msgspec.Struct, rename=wire.gym_name):
-    task_index: int | str
-    rollout_index: int | str
-    seconds: float
-
-
-_DECODE_TIMING = msgspec.json.Decoder(_Timing).decode
-
-
 def _slowest(files: RunFiles) -> list[SlowRollout]:
     """Return the rollouts that took longest, the slowest first."""
     return heapq.nlargest(MAX_SLOW, _timings(files), key=lambda slow: slow.seconds)
 
 
 def _timings(files: RunFiles) -> Iterator[SlowRollout]:
-    for line in read_lines(files.timings) if files.timings.exists() else ():
-        with suppress(msgspec.DecodeError):
-            timing = _DECODE_TIMING(line.text)
+    for timing in read_timings(files.timings):
+        if timing.rollout_index is not None:
             yield SlowRollout(timing.seconds, timing.task_index, timing.rollout_index)

@@ -51,11 +51,21 @@ async def wait_until_ready(
     problem = await waiting.until_ready()
     if problem is not None:
         raise ServersNotReadyError(problem)
+    try:
+        return await read_servers(head_url)
+    except GymError as error:
+        raise ServersNotReadyError(str(error)) from error
+
+
+async def read_servers(head_url: str) -> Servers:
+    """Ask the head server which servers there are.
+
+    Raises:
+        ServersNotReadyError: it has no usable configuration.
+        GymError: it does not answer.
+    """
     async with gym_client(read_seconds=30.0) as client:
-        try:
-            return Servers(await client.configuration(head_url))
-        except GymError as error:
-            raise ServersNotReadyError(str(error)) from error
+        return Servers(await client.configuration(head_url), head_url)
 
 
 def _never(_: int) -> bool:

@@ -4,19 +4,19 @@ Source: `gym-contract.md` §3.1 and §3.2. Names are checked for the whole plan 
 the first request, and every fault is in one message.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from reward_profiling import wire
 from reward_profiling.errors import DatasetError, ServersNotReadyError
+from reward_profiling.servers.configured_servers import (
+    ConfiguredServer,
+    configured_servers,
+)
 
 _RESOURCES = wire.RESOURCES_SERVERS
-_LAST_PORT = 65_535
-_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.%]+")
-_DEFAULT_HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,47 +31,20 @@ class Route:
     """Implementation of the environment server."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Instance:
-    """One server instance of the merged configuration."""
-
-    name: str
-    implementation: str
-    fields: Mapping[str, Any]
-
-    @property
-    def url(self) -> str | None:
-        """Base URL; None when host or port cannot be those of a server."""
-        host = str(self.fields.get("host") or _DEFAULT_HOST)
-        port = str(self.fields.get("port"))
-        is_port = port.isascii() and port.isdigit() and 0 < int(port) <= _LAST_PORT
-        if not is_port or not _HOST.fullmatch(host):
-            return None
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-    def references(self, server_type: str) -> list[str]:
-        """Return the names of the instances of a type that the fields point to."""
-        return [
-            str(value["name"])
-            for value in self.fields.values()
-            if isinstance(value, Mapping)
-            and value.get("type") == server_type
-            and "name" in value
-        ]
-
-
 class Servers:
     """The agents and environment servers of one running configuration."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._agents = {i.name: i for i in _instances(config, wire.AGENTS)}
+    def __init__(self, config: Mapping[str, Any], head_url: str = "") -> None:
+        self.head_url = head_url
+        """Where the configuration was read."""
+        self._agents = {i.name: i for i in configured_servers(config, wire.AGENTS)}
         self._resources = {
-            i.name: i for i in _instances(config, wire.RESOURCES_SERVERS)
+            i.name: i for i in configured_servers(config, wire.RESOURCES_SERVERS)
         }
         model = config.get("policy_model_name")
         is_name = isinstance(model, str) and model and "${" not in model
         self._policy_model = str(model) if is_name else None
-        self._environments = list(_instances(config, wire.ENVIRONMENT_SERVERS))
+        self._environments = list(configured_servers(config, wire.ENVIRONMENT_SERVERS))
         if not self._agents and not self._environments:
             raise ServersNotReadyError(
                 "the head server's configuration names no agent; were the servers"
@@ -96,11 +69,11 @@ class Servers:
             for agent in self._agents.values()
         ]
         pinned = [
-            f"{name}[{','.join(sorted(_pinned_agents(server)))}]"
+            f"{name}[{','.join(sorted(server.pinned_agents))}]"
             for name, server in self._resources.items()
         ]
         fronts = [
-            f"{server.name}<{','.join(sorted(_fronted(server)))}>"
+            f"{server.name}<{','.join(sorted(server.fronted))}>"
             for server in self._environments
         ]
         return " ".join((*sorted(agents), *sorted(pinned), *sorted(fronts)))
@@ -145,7 +118,7 @@ class Servers:
                 fault = f"environment server {name!r} is unknown"
                 faults.append(f"{fault}; {_suggestion(name, known)}")
                 continue
-            fronted = _fronted(known[name])
+            fronted = known[name].fronted
             if agent and fronted and agent not in fronted:
                 names = ", ".join(sorted(fronted))
                 faults.append(
@@ -165,7 +138,7 @@ class Servers:
         """
         found: dict[str, str] = {}
         for server in self._environments:
-            fronted = _fronted(server)
+            fronted = server.fronted
             bound = server.fields.get("agent_server")
             if server.name in set(servers) and fronted:
                 first = bound.get("name") if isinstance(bound, Mapping) else None
@@ -181,7 +154,7 @@ class Servers:
             return None
         if not self._environments:
             return _checked(self._agents[agent], faults, is_environment=False)
-        fronting = [e for e in self._environments if agent in _fronted(e)]
+        fronting = [e for e in self._environments if agent in e.fronted]
         if len(fronting) != 1:
             names = ", ".join(e.name for e in fronting) or "none"
             faults.append(
@@ -257,7 +230,7 @@ class Servers:
             return [source]
         if source not in self._resources:
             return []
-        pinned = _pinned_agents(self._resources[source])
+        pinned = self._resources[source].pinned_agents
         if pinned:
             return sorted(pinned)
         return sorted(
@@ -268,7 +241,7 @@ class Servers:
 
 
 def _checked(
-    server: _Instance, faults: list[str], *, is_environment: bool
+    server: ConfiguredServer, faults: list[str], *, is_environment: bool
 ) -> Route | None:
     if server.url is None:
         faults.append(
@@ -279,37 +252,6 @@ def _checked(
     if is_environment:
         return Route(server.url, server.name, server.implementation)
     return Route(server.url, None, None)
-
-
-def _instances(config: Mapping[str, Any], server_type: str) -> Iterator[_Instance]:
-    for name, block in config.items():
-        implementations = block.get(server_type) if isinstance(block, Mapping) else None
-        if isinstance(implementations, Mapping) and implementations:
-            implementation, fields = next(iter(implementations.items()))
-            yield _Instance(
-                str(name),
-                str(implementation),
-                fields if isinstance(fields, Mapping) else {},
-            )
-
-
-def _fronted(server: _Instance) -> set[str]:
-    fronted = set(server.references(wire.AGENTS))
-    agent_server = server.fields.get("agent_server")
-    if isinstance(agent_server, Mapping) and "name" in agent_server:
-        fronted.add(str(agent_server["name"]))
-    return fronted
-
-
-def _pinned_agents(resources_server: _Instance) -> set[str]:
-    datasets = resources_server.fields.get("datasets")
-    if not isinstance(datasets, list):
-        return set()
-    return {
-        str(dataset["agent"])
-        for dataset in datasets
-        if isinstance(dataset, Mapping) and dataset.get("agent")
-    }
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

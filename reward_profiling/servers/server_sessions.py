@@ -6,12 +6,20 @@ from contextlib import asynccontextmanager
 
 from reward_profiling.errors import ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.servers.child_processes import embedded_environment, free_port
-from reward_profiling.servers.gym_command import check_gym, head_port, learn_secrets
-from reward_profiling.servers.gym_start import GymStart
 from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.readiness import unseen
 from reward_profiling.servers.server_states import ObserveServers
+from reward_profiling.servers.starting.child_processes import (
+    embedded_environment,
+    free_port,
+)
+from reward_profiling.servers.starting.gym_command import (
+    check_gym,
+    head_port,
+    learn_secrets,
+)
+from reward_profiling.servers.starting.gym_start import GymStart
+from reward_profiling.stop_scope import StopScope
 from reward_profiling.texts.redaction import scrub
 
 _MOST_STARTS = 3
@@ -29,9 +37,14 @@ def check_servers(options: ServerOptions) -> None:
 
 @asynccontextmanager
 async def serving(
-    options: ServerOptions, files: RunFiles, observe: ObserveServers = unseen
+    options: ServerOptions,
+    files: RunFiles,
+    scope: StopScope,
+    observe: ObserveServers = unseen,
 ) -> AsyncIterator[str]:
     """Yield the head server's URL; what is started here ends with the block.
+
+    When one of Gym's servers ends before, the scope is asked to stop.
 
     Servers that were found are never touched. What started servers print goes to the
     logs beside the output.
@@ -49,7 +62,7 @@ async def serving(
         check_gym(options)
         learn_secrets(options)
         try:
-            async with _gym_servers(options, files, observe) as url:
+            async with _gym_servers(options, files, scope, observe) as url:
                 yield url
         finally:
             _scrub_logs(files)
@@ -66,7 +79,7 @@ def _demo_arguments(options: ServerOptions) -> list[str]:
 
 @asynccontextmanager
 async def _gym_servers(
-    options: ServerOptions, files: RunFiles, observe: ObserveServers
+    options: ServerOptions, files: RunFiles, scope: StopScope, observe: ObserveServers
 ) -> AsyncIterator[str]:
     """Start Gym; again where others took a port between its choice and its use."""
     deadline = time.monotonic() + options.start_timeout
@@ -75,7 +88,7 @@ async def _gym_servers(
         port = head_port(options) or free_port()
         start = GymStart(options, files, port, max(0.0, deadline - time.monotonic()))
         try:
-            async with start.servers(observe):
+            async with start.servers(scope, observe):
                 yield start.url
                 return
         except ServersNotReadyError:

@@ -31,11 +31,11 @@ with live.showing():
     for seconds in (1.0, 2.0):
         states = [ServerState("math", "starting", seconds),
                   ServerState("head server", "waiting for its servers", seconds)]
-        live.watch_servers(states)
+        live.observe_servers(states)
         time.sleep(0.3)
-    live.watch_servers([ServerState("math", "ready", 3.0), states[1]])
+    live.observe_servers([ServerState("math", "ready", 3.0), states[1]])
     time.sleep(0.3)
-    live.watch_servers([ServerState("math", "ready", 3.0),
+    live.observe_servers([ServerState("math", "ready", 3.0),
                         ServerState("head server", "ready", 4.0)])
 """
 

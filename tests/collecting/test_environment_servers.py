@@ -11,12 +11,9 @@ import pytest
 from aiohttp import web
 
 from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
+from reward_profiling.collecting.open_shard import open_shard
 from reward_profiling.collecting.options import CollectOptions
-from reward_profiling.collecting.shard_collection import (
-    collect_shard,
-    open_shard,
-    read_servers,
-)
+from reward_profiling.collecting.shard_collection import collect_shard
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.errors import DatasetError
 from reward_profiling.files.run_files import RunFiles
@@ -27,7 +24,9 @@ from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.profile_run import profile_run
 from reward_profiling.profiling.run_reading import ProfileRequest
 from reward_profiling.profiling.run_sources import sources_of
+from reward_profiling.servers.readiness import read_servers
 from reward_profiling.servers.routes import Servers
+from reward_profiling.stop_scope import StopScope
 
 Json = dict[str, Any]
 pytestmark = pytest.mark.anyio
@@ -103,7 +102,8 @@ def plan(
 
 async def collect(files: RunFiles, servers: Servers) -> ShardSummary:
     options = CollectOptions(retries=0, concurrency=1)
-    return await collect_shard(open_shard(files, 0, 1, options), servers, options)
+    shard = open_shard(files, 0, 1, options)
+    return await collect_shard(shard, servers, options, StopScope())
 
 
 def rows(path: Path) -> list[Json]:

@@ -12,16 +12,11 @@ import httpx
 import orjson
 import pytest
 
+from reward_profiling.collecting.open_shard import open_shard
 from reward_profiling.collecting.options import CollectOptions
-from reward_profiling.collecting.progress import Progress
-from reward_profiling.collecting.shard_collection import (
-    collect_shard,
-    open_shard,
-    read_servers,
-    silent,
-)
+from reward_profiling.collecting.progress import ObserveProgress, Progress, silent
+from reward_profiling.collecting.shard_collection import collect_shard
 from reward_profiling.collecting.shard_summary import ShardSummary
-from reward_profiling.collecting.window import Observer
 from reward_profiling.errors import DuplicateRolloutError, RecordError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
@@ -30,6 +25,8 @@ from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.profile_run import profile_output
+from reward_profiling.servers.readiness import read_servers
+from reward_profiling.stop_scope import StopScope
 
 CANBERRA = "capital of Australia"  # words of task 0
 Rows = list[dict[str, Any]]
@@ -56,7 +53,7 @@ def turn(servers: httpx.Client) -> Callable[..., None]:
 def collect(
     files: RunFiles,
     servers: httpx.Client,
-    observe: Observer = silent,
+    observe: ObserveProgress = silent,
     **options: object,
 ) -> ShardSummary:
     """Collect everything in this process, without retries unless told otherwise."""
@@ -64,9 +61,8 @@ def collect(
 
     async def run() -> ShardSummary:
         known = await read_servers(str(servers.base_url).rstrip("/"))
-        return await collect_shard(
-            open_shard(files, 0, 1, chosen), known, chosen, observe
-        )
+        shard = open_shard(files, 0, 1, chosen)
+        return await collect_shard(shard, known, chosen, StopScope(), observe)
 
     return anyio.run(run)
 

@@ -23,8 +23,8 @@ HOLD = """
 import sys
 from pathlib import Path
 from reward_profiling.collecting.collection_lock import collection_lock
-from reward_profiling.files.run_files import RunFiles
 from reward_profiling.collecting.options import CollectOptions
+from reward_profiling.files.run_files import RunFiles
 files, shard = RunFiles(Path(sys.argv[1])), sys.argv[2]
 with collection_lock(files, CollectOptions(shard=shard or None)):
     print("held", flush=True)

@@ -1,3 +1,4 @@
+import pickle
 from glob import glob
 from pathlib import Path
 
@@ -79,3 +80,16 @@ def test_gyms_pattern_for_shards_finds_their_records_and_failures_alone(
     # Gym leaves failures out itself, and takes every other file for records.
     found = {Path(p) for p in glob(f"{tmp_path}/*shard*.jsonl")}  # noqa: PTH207 - as Gym
     assert found == {shard.rollouts, shard.failures}
+
+
+def test_a_shard_knows_which_it_is() -> None:
+    files = RunFiles(Path("out/r.jsonl"))
+
+    assert files.dealt is None
+    assert str(files.shard(2, 4).dealt) == "2/4"
+
+
+def test_files_travel_to_other_processes() -> None:
+    files = RunFiles(Path("out/r.jsonl"))
+
+    assert pickle.loads(pickle.dumps(files)) == files  # noqa: S301 - our own

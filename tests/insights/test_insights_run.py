@@ -11,12 +11,9 @@ import httpx
 import orjson
 import pytest
 
+from reward_profiling.collecting.open_shard import open_shard
 from reward_profiling.collecting.options import CollectOptions
-from reward_profiling.collecting.shard_collection import (
-    collect_shard,
-    open_shard,
-    read_servers,
-)
+from reward_profiling.collecting.shard_collection import collect_shard
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.insights.document import Insights
@@ -27,6 +24,8 @@ from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.servers.readiness import read_servers
+from reward_profiling.stop_scope import StopScope
 
 if TYPE_CHECKING:
     from reward_profiling.profiling.finding import Finding
@@ -153,7 +152,8 @@ def demo(
 
         async def collect() -> None:
             known = await read_servers(str(servers.base_url).rstrip("/"))
-            await collect_shard(open_shard(files, 0, 1, chosen), known, chosen)
+            shard = open_shard(files, 0, 1, chosen)
+            await collect_shard(shard, known, chosen, StopScope())
 
         anyio.run(collect)
         return files, insights_of(files)

@@ -22,22 +22,22 @@ from tests.planning.plans_of_rows import (
 )
 
 
-def test_an_input_that_is_held_and_unchanged_is_read_once(tmp_path: Path) -> None:
+def test_an_unchanged_known_input_is_read_once(tmp_path: Path) -> None:
     path, options = tmp_path / "in.jsonl", PlanOptions(num_repeats=2)
     path.write_bytes(A + b"\n" + B + b"\n")
-    held = check_input(path, options)
+    known = check_input(path, options)
 
-    assert check_input(path, PlanOptions(num_repeats=2)) is held
+    assert check_input(path, options, known) is known
     assert check_input(path, PlanOptions(num_repeats=3)).plan.num_rollouts == 6
 
     before = path.stat()
     path.write_bytes(A + b"\n" + C + b"\n")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert check_input(path, options).digest != held.digest
+    assert check_input(path, options, known).digest != known.digest
 
     path.unlink()
     with pytest.raises(ConfigError):
-        check_input(path, options)
+        check_input(path, options, known)
 
 
 def test_an_input_whose_prompt_changed_is_read_again(tmp_path: Path) -> None:
@@ -45,10 +45,10 @@ def test_an_input_whose_prompt_changed_is_read_again(tmp_path: Path) -> None:
     path.write_bytes(b'{"q":1,"agent_ref":{"name":"x"}}\n')
     prompt.write_text("user: a {q}")
     options = PlanOptions(prompt_config=str(prompt))
-    held = check_input(path, options)
+    known = check_input(path, options)
     prompt.write_text("user: b {q}")
 
-    assert check_input(path, options).additions != held.additions
+    assert check_input(path, options, known).additions != known.additions
 
 
 @pytest.mark.parametrize(

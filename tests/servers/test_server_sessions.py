@@ -4,7 +4,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -14,11 +14,12 @@ from aiohttp import web
 
 from reward_profiling.errors import ConfigError, ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.servers.child_processes import free_port
 from reward_profiling.servers.options import ServerOptions
-from reward_profiling.servers.readiness import wait_until_ready
+from reward_profiling.servers.readiness import unseen, wait_until_ready
 from reward_profiling.servers.server_sessions import check_servers, serving
-from reward_profiling.stop_scope import Cause, on_stop
+from reward_profiling.servers.server_states import ObserveServers
+from reward_profiling.servers.starting.child_processes import free_port
+from reward_profiling.stop_scope import Cause, StopScope
 
 CONFIG = {"math_agent": {"responses_api_agents": {"a": {"port": 1}}}}
 pytestmark = pytest.mark.anyio
@@ -63,6 +64,12 @@ try:
 except KeyboardInterrupt:
     print("gym was interrupted", flush=True)
 """
+
+
+def served(
+    options: ServerOptions, files: RunFiles, observe: ObserveServers = unseen
+) -> AbstractAsyncContextManager[str]:
+    return serving(options, files, StopScope(), observe)
 
 
 @pytest.fixture
@@ -150,7 +157,7 @@ def text(log: Path) -> str:
 
 async def test_found_servers_are_neither_asked_nor_stopped(files: RunFiles) -> None:
     async with head(503, 200) as url:
-        async with serving(ServerOptions(head_url=url + "/"), files) as given:
+        async with served(ServerOptions(head_url=url + "/"), files) as given:
             assert given == url
 
         probe = await asyncio.to_thread(httpx.get, f"{url}/readyz", trust_env=False)
@@ -162,7 +169,7 @@ async def test_found_servers_are_neither_asked_nor_stopped(files: RunFiles) -> N
 
 
 async def test_the_environment_is_ready_at_once_and_gone_after(files: RunFiles) -> None:
-    async with serving(ServerOptions(demo=True), files) as url:
+    async with served(ServerOptions(demo=True), files) as url:
         assert is_up(url)
         servers = await wait_until_ready(url, 1.0)
         assert "number_match_agent" in servers.agents
@@ -174,7 +181,7 @@ async def test_the_environment_is_given_the_model(files: RunFiles) -> None:
     options = ServerOptions(demo=True, model_url="no-url", model="m")
 
     with pytest.raises(ServersNotReadyError, match="--model-url must start with http"):
-        async with serving(options, files):
+        async with served(options, files):
             pass
 
 
@@ -193,7 +200,7 @@ async def test_the_models_key_is_not_on_the_environments_command_line(
         model_api_key_env="MY_KEY",
     )  # fmt: skip
 
-    async with serving(options, files):
+    async with served(options, files):
         (line,) = [one for one in command_lines() if b"http://127.0.0.1:9/v1" in one]
 
     assert b"\0--model-api-key-env\0MY_KEY\0" in line
@@ -213,7 +220,7 @@ async def test_gym_is_started_with_its_flags_and_waited_for(
         model_url="http://127.0.0.1:8000/v1", model="llama", gym_overrides=("+a=1",),
     )  # fmt: skip
 
-    async with serving(options, files) as url:
+    async with served(options, files) as url:
         assert is_up(url)
 
     given = arguments_in(tmp_path)
@@ -236,7 +243,7 @@ async def test_gym_is_interrupted_at_the_end_and_nothing_of_it_is_left(
 ) -> None:
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
 
-    async with serving(options, files) as url:
+    async with served(options, files) as url:
         assert running_of(tmp_path) == [True, True]
 
     assert not is_up(url)
@@ -251,7 +258,7 @@ async def test_a_gym_that_ends_shows_the_end_of_its_log(
     options = ServerOptions(gym_config=("a.yaml",), gym_command=command)
 
     with pytest.raises(ServersNotReadyError) as caught:
-        async with serving(options, files):
+        async with served(options, files):
             pass
 
     assert str(caught.value) == (
@@ -269,7 +276,7 @@ async def test_a_gym_that_is_not_there_is_named_with_the_remedy(
     with pytest.raises(ConfigError, match="no-such-gym cannot be run; install NeMo"):
         check_servers(missing)
     with pytest.raises(ConfigError, match="bin/gym cannot be run; give the folder"):
-        async with serving(empty, files):
+        async with served(empty, files):
             pass
 
 
@@ -280,7 +287,7 @@ async def test_gym_of_a_virtual_environment_finds_its_neighbours_first(
     (tmp_path / "bin" / "fake-gym").rename(tmp_path / "bin" / "gym")
     options = ServerOptions(gym_resources_server=("mcqa",), gym_venv=str(tmp_path))
 
-    async with serving(options, files):
+    async with served(options, files):
         pass
 
     assert text(tmp_path / "path").startswith(f"{tmp_path}/bin:")
@@ -298,7 +305,7 @@ async def test_a_key_is_handed_to_gym_by_the_name_of_its_variable(
         gym_config=("a.yaml",), gym_command=command, model_api_key_env="MY_KEY"
     )
 
-    async with serving(options, files):
+    async with served(options, files):
         assert "++policy_api_key=${oc.env:MY_KEY}" in arguments_in(tmp_path)
         assert "planted-key" not in " ".join(arguments_in(tmp_path))
         assert files.server_log.stat().st_mode & 0o077 == 0
@@ -341,7 +348,7 @@ async def test_a_given_port_is_where_gym_is_looked_for(
         gym_overrides=(f"++head_server.port={port}",),
     )  # fmt: skip
 
-    async with serving(options, files) as url:
+    async with served(options, files) as url:
         assert url == f"http://127.0.0.1:{port}"
 
 
@@ -356,7 +363,7 @@ async def test_the_log_of_the_server_that_failed_is_shown(
     options = ServerOptions(gym_config=("a.yaml",), gym_command=command)
 
     with pytest.raises(ServersNotReadyError) as caught:
-        async with serving(options, files):
+        async with served(options, files):
             pass
 
     log = tmp_path / "r_server_logs" / "math.log"
@@ -378,13 +385,14 @@ async def test_a_gym_that_ends_during_the_run_asks_it_to_stop(
         causes.append(cause)
         came.set()
 
-    async with serving(options, files):
+    scope = StopScope()
+    async with serving(options, files, scope):
         os.kill(int(text(tmp_path / "pids").split()[0]), signal.SIGKILL)
-        with on_stop(stop):
+        with scope.on_stop(stop):
             await asyncio.wait_for(came.wait(), 5)
-        with on_stop(stop):  # what begins later hears of it too
+        with scope.on_stop(stop):  # what begins later hears of it too
             assert len(causes) == 2
-    with on_stop(stop):
+    with scope.on_stop(stop):
         assert len(causes) == 2
 
     assert causes[0].is_failure
@@ -400,12 +408,13 @@ async def test_a_gym_that_ends_is_named_though_its_servers_are_seen_to_end_first
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
     came: asyncio.Queue[Cause] = asyncio.Queue()
 
-    async with serving(options, files):
+    scope = StopScope()
+    async with serving(options, files, scope):
         own, server = map(int, text(tmp_path / "pids").split()[:2])
         stat = text(Path(f"/proc/{own}/stat"))
         guardian = int(stat.rpartition(")")[2].split()[1])
         os.kill(guardian, signal.SIGSTOP)
-        with on_stop(came.put_nowait):
+        with scope.on_stop(came.put_nowait):
             os.kill(server, signal.SIGKILL)
             os.kill(own, signal.SIGKILL)
             await asyncio.sleep(1.1)  # it is looked once a second
@@ -435,7 +444,7 @@ async def test_a_server_that_fails_is_noticed_before_gym_itself_has_ended(
     seen: list[str] = []
 
     with pytest.raises(ServersNotReadyError) as caught:
-        async with serving(options, files, lambda s: seen.extend(map(str, s))):
+        async with served(options, files, lambda s: seen.extend(map(str, s))):
             pass
 
     log = tmp_path / "r_server_logs" / "math.log"
@@ -456,8 +465,9 @@ async def test_a_server_that_ends_during_the_run_asks_it_to_stop(
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
     came: asyncio.Queue[Cause] = asyncio.Queue()
 
-    async with serving(options, files) as url:
-        with on_stop(came.put_nowait):
+    scope = StopScope()
+    async with serving(options, files, scope) as url:
+        with scope.on_stop(came.put_nowait):
             os.kill(int(text(tmp_path / "pids").split()[1]), signal.SIGKILL)
             cause = await asyncio.wait_for(came.get(), 5)
         assert is_up(url)  # Gym has not noticed yet
@@ -483,7 +493,7 @@ async def test_a_port_that_others_take_in_between_is_given_up_for_another(
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym(taking))
     seen: list[str] = []
 
-    async with serving(options, files, lambda s: seen.extend(str(o) for o in s)) as url:
+    async with served(options, files, lambda s: seen.extend(str(o) for o in s)) as url:
         assert is_up(url)
 
     taken = text(tmp_path / "taken")
@@ -505,7 +515,7 @@ async def test_a_given_port_that_others_take_in_between_ends_the_start(
     with pytest.raises(
         ServersNotReadyError, match=f"port {port} of the head server was taken by "
     ) as caught:
-        async with serving(options, files):
+        async with served(options, files):
             pass
 
     assert text(files.server_log).count("gym is starting") == 1
@@ -521,7 +531,7 @@ async def test_two_gyms_at_once_work_and_share_nothing(
     )
     one, other = RunFiles(tmp_path / "one.jsonl"), RunFiles(tmp_path / "other.jsonl")
 
-    async with serving(options, one) as first, serving(options, other) as second:
+    async with served(options, one) as first, served(options, other) as second:
         assert is_up(first)
         assert is_up(second)
 
@@ -539,7 +549,7 @@ async def test_a_gym_that_never_comes_up_is_stopped_and_shows_its_log(
     with pytest.raises(
         ServersNotReadyError, match=r"not ready within 0\.5 s"
     ) as caught:
-        async with serving(options, files):
+        async with served(options, files):
             pass
 
     assert "gym is starting" in str(caught.value)
@@ -552,7 +562,7 @@ async def test_gym_is_gone_after_an_exception_of_ours(
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
 
     with pytest.raises(RuntimeError, match="ours"):
-        async with serving(options, files):
+        async with served(options, files):
             raise RuntimeError("ours")
 
     assert running_of(tmp_path) == [False, False]

@@ -1,13 +1,20 @@
 """`collect` and `aggregate`: over HTTP, and without Prefect."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions, round_in_words
+from reward_profiling.choosing.adaptive_rounds import (
+    AdaptiveOptions,
+    AdaptiveSummary,
+    round_in_words,
+)
+from reward_profiling.choosing.collection_rounds import Shards, collect_rounds
 from reward_profiling.choosing.plan_extension import grow_plan
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.terminal import STOPPED, Live, complain, err, out, warn
@@ -16,20 +23,16 @@ from reward_profiling.collecting.aggregation.aggregate_metrics import (
 )
 from reward_profiling.collecting.aggregation.aggregate_summary import AggregateSummary
 from reward_profiling.collecting.collection_lock import collection_lock
+from reward_profiling.collecting.open_shard import OpenShard, open_shard
 from reward_profiling.collecting.options import AggregateOptions, CollectOptions
-from reward_profiling.collecting.shard_collection import (
-    collect_shard,
-    not_collected,
-    open_shard,
-)
-from reward_profiling.collecting.shard_summary import ShardSummary
+from reward_profiling.collecting.shard_collection import collect_shard
 from reward_profiling.collecting.spreading.shard_merge import merge_shards
 from reward_profiling.errors import ConfigError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.reporting.summary_words import slowest_rollouts, zeros
 from reward_profiling.servers.readiness import wait_until_ready
-from reward_profiling.stop_scope import exit_code_of_signal, stop_on_signals
+from reward_profiling.stop_scope import StopScope
 
 NEXT = "write the plan with `materialize` first"
 _COLLECT = CollectOptions()
@@ -71,70 +74,81 @@ def collect(
         )
     if not files.materialized_inputs.exists():  # before a lock makes the folder
         raise ConfigError(f"{files.materialized_inputs} does not exist; {NEXT}")
+    collecting = _Collecting(files, head_url.rstrip("/"), start_timeout, options)
     with collection_lock(files, options):
-        where = head_url.rstrip("/"), start_timeout
-        collecting = _collect_rounds(files, where, options, adaptive)
         try:
-            shards = asyncio.run(collecting)
+            shards = asyncio.run(collecting.rounds(adaptive))
         except asyncio.CancelledError:
-            code = exit_code_of_signal()
+            code = collecting.scope.exit_code
             if code is None:
                 raise
             complain(STOPPED)
             return code
-    return _show(files, shards)
+    return _show(files, shards, collecting.scope.exit_code)
 
 
-async def _collect_rounds(
-    files: RunFiles,
-    where: tuple[str, float],
-    options: CollectOptions,
-    adaptive: Adaptive,
-) -> list[ShardSummary]:
-    """Collect, and go on with more repeats of open tasks while that is asked for."""
-    with stop_on_signals():
-        while True:
-            shards = await _collect(files, *where, options)
-            is_stopped = any(shard.stopped for shard in shards)
-            if not adaptive.adaptive or is_stopped or exit_code_of_signal():
-                return shards
+@dataclass(frozen=True, slots=True)
+class _Collecting:
+    """One call of the command."""
+
+    files: RunFiles
+    head_url: str
+    start_timeout: float
+    options: CollectOptions
+    scope: StopScope = field(default_factory=StopScope)
+
+    async def rounds(self, adaptive: Adaptive) -> Shards:
+        """Collect, and go on with more repeats of open tasks where that is asked."""
+
+        async def grow() -> AdaptiveSummary:
             reading = ProfileOptions(pass_threshold=adaptive.pass_threshold)
-            grown = grow_plan(files, adaptive, reading)
+            grown = grow_plan(self.files, adaptive, reading)
             err.print(round_in_words(grown))
-            if not grown.num_new:
-                return shards
+            return grown
 
+        growing = grow if adaptive.adaptive else None
+        with self.scope.hearing_signals():
+            return await collect_rounds(self.collect, growing, self.scope)
 
-async def _collect(
-    files: RunFiles, head_url: str, seconds: float, options: CollectOptions
-) -> list[ShardSummary]:
-    opened = [open_shard(files, i, n, options) for i, n in options.shards()]
-    if not any(shard.owed for shard in opened):
-        err.print("nothing to do: every planned rollout is collected or given up")
-        shards = [not_collected(shard) for shard in opened]
-    else:
-        servers = await wait_until_ready(head_url, seconds, err.print)
+    async def collect(self) -> Shards:
+        """Collect what is owed."""
+        files, options = self.files, self.options
+        opened = [open_shard(files, i, n, options) for i, n in options.shards()]
+        if any(shard.owed for shard in opened):
+            shards = await self._collect(opened)
+        else:
+            err.print("nothing to do: every planned rollout is collected or given up")
+            shards = [shard.not_collected() for shard in opened]
+        if options.shard is None:
+            merge_shards(files)
+        return shards
+
+    async def _collect(self, opened: Sequence[OpenShard]) -> Shards:
+        options, scope = self.options, self.scope
+        servers = await wait_until_ready(self.head_url, self.start_timeout, err.print)
         err.print(f"at most {options.concurrency} rollouts in flight", style="dim")
         live = Live()
         with live.showing():
             shards = await asyncio.gather(
-                *(collect_shard(s, servers, options, live.observe) for s in opened)
+                *(
+                    collect_shard(shard, servers, options, scope, live.observe)
+                    for shard in opened
+                )
             )
         for progress in live.seen:
             if slowest := slowest_rollouts(progress):
                 live.say(slowest)
-    if options.shard is None:
-        merge_shards(files)
-    return list(shards)
+        return list(shards)
 
 
-def _show(files: RunFiles, shards: list[ShardSummary]) -> int:
+def _show(files: RunFiles, shards: Shards, code: int | None) -> int:
+    """Say what was collected; `code` is the exit code of a signal, if one came."""
     planned = sum(shard.planned for shard in shards)
     missing = sum(shard.missing for shard in shards)
     out.print(f"{planned - missing} of {planned} rollouts collected")
     path = shards[0].path if len(shards) == 1 else files.rollouts
     out.print(f"  {path}", style="dim")
-    if (code := exit_code_of_signal()) is not None:
+    if code is not None:
         complain(STOPPED)
         return code
     for shard in shards:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.inspection_view import show_output
 from reward_profiling.cli.terminal import complain, out, show_summary, warn
-from reward_profiling.collecting.ledgers import count_collected
+from reward_profiling.collecting.ledger import count_collected
 from reward_profiling.collecting.spreading.shard_merge import merge_shards
 from reward_profiling.errors import ConfigError
 from reward_profiling.files.output_lock import output_lock

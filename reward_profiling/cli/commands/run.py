@@ -15,14 +15,14 @@ from reward_profiling.cli.terminal import Live, complain, err, show_summary
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import RewardProfilingParams
-from reward_profiling.flows.runner_extras import need_extra
-from reward_profiling.planning.checked_input import check_input
+from reward_profiling.flows.spreading.runner_extras import need_extra
+from reward_profiling.planning.checked_input import CheckedInput, check_input
 from reward_profiling.planning.materialization import refuse_change
 from reward_profiling.planning.options import PlanOptions
-from reward_profiling.servers.child_processes import leftovers_stopped
 from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.server_sessions import check_servers
-from reward_profiling.tasks.watcher import watcher
+from reward_profiling.servers.starting.child_processes import leftovers_stopped
+from reward_profiling.tasks.shared.present_run import PresentRun
 
 DEMO_OUTPUT = Path("reward-profiling-demo/rollouts.jsonl")
 _DEMO_REPEATS = 8
@@ -49,13 +49,12 @@ def run(
     """
     files = RunFiles(params.output)
     need_extra(params.spread.runner)
-    # Before Prefect takes its seconds, and servers their minutes; and held meanwhile,
-    # so that the flow need not read the input again.
+    # Before Prefect takes its seconds, and servers their minutes.
     checked = check_input(params.input_path, params.plan)
     refuse_change(checked, files)
     if not files.rollouts.exists():  # else there may be nothing to start servers for
         check_servers(params.servers)
-    return _run_flow(params)
+    return _run_flow(params, checked)
 
 
 def demo(
@@ -105,7 +104,7 @@ def _has_no_settings() -> bool:
     return not is_told and not any(map(Path.exists, files))
 
 
-def _run_flow(params: RewardProfilingParams) -> int:
+def _run_flow(params: RewardProfilingParams, checked: CheckedInput) -> int:
     for name, value in _PREFECT_DEFAULTS.items():
         os.environ.setdefault(name, value)
     for name in ("NO_PROXY", "no_proxy"):
@@ -117,6 +116,9 @@ def _run_flow(params: RewardProfilingParams) -> int:
         err.print(_STARTING, style="dim")
     # Read after the environment is set: Prefect takes its settings on import.
     with to_stay():
+        from reward_profiling.tasks.shared.prefect_internals import check_prefect  # noqa: PLC0415
+
+        check_prefect()
         from reward_profiling.cli.conducting import conduct, is_server_temporary  # noqa: PLC0415
 
     # Not before: an exception while extension modules are imported can crash them.
@@ -124,12 +126,9 @@ def _run_flow(params: RewardProfilingParams) -> int:
     if not is_told and is_server_temporary():
         err.print(_STARTING, style="dim")
     live = Live()
-    token = watcher.set(live)
-    try:
-        with leftovers_stopped(), live.showing():
-            ended = asyncio.run(conduct(params, live))
-    finally:
-        watcher.reset(token)
+    run = PresentRun(observer=live, checked=checked)
+    with run.entered(), leftovers_stopped(), live.showing():
+        ended = asyncio.run(conduct(params, live))
     if ended.summary is not None:
         show_summary(ended.summary)
     if ended.message:

@@ -19,18 +19,23 @@ from reward_profiling.collecting.aggregation.imputation import (
     fill_task_fields,
     missing_as_zero,
 )
+from reward_profiling.collecting.on_disk.failures import read_failures
 from reward_profiling.collecting.options import AggregateOptions
 from reward_profiling.errors import GymError
 from reward_profiling.files.json_lines import (
     located,
-    parse_object,
     parse_record,
     read_lines,
     replace_bytes,
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.on_disk.plan_file import read_plan
-from reward_profiling.planning.row_members import RolloutKey, agent_name, rollout_key
+from reward_profiling.planning.row_members import (
+    NO_AGENT,
+    RolloutKey,
+    agent_name,
+    rollout_key,
+)
 from reward_profiling.servers.gym_client import GymClient, gym_client
 from reward_profiling.servers.routes import Servers
 
@@ -39,7 +44,6 @@ _LEFT_OUT = frozenset({
     "ng_trajectory",
 })  # fmt: skip
 _KEPT_OF_RESPONSE = (wire.USAGE, wire.INCOMPLETE_DETAILS)
-_NO_AGENT = "(no agent)"
 _AS_THEY_ARE = AggregateOptions()
 Row = dict[str, Any]
 _KINDS = {dict: "an object", list: "a list"}
@@ -118,12 +122,7 @@ def _failures_as_zero(
 
 
 def _last_failures(files: RunFiles) -> dict[RolloutKey, Row]:
-    last: dict[RolloutKey, Row] = {}
-    for line in read_lines(files.failures) if files.failures.exists() else ():
-        with located(files.failures, line.number):
-            failure = parse_object(line.text)
-            last[rollout_key(failure)] = _trimmed(failure)
-    return last
+    return {key: _trimmed(failure) for key, failure in read_failures(files.failures)}
 
 
 def _missing_as_zero(
@@ -178,7 +177,7 @@ def _groups(records: list[Row], servers: Servers) -> list[_Group]:
         agent, stamp = agent_name(record), _stamp(record)
         route = servers.environment(stamp) if stamp else routes.get(agent or "")
         server = stamp or (route.server if route else None)
-        name = server or agent or _NO_AGENT
+        name = server or agent or NO_AGENT
         if name not in groups:
             url = route.url if route else None
             bound = servers.attributed_agents([server] if server else [])
@@ -243,7 +242,7 @@ def _labels(groups: list[_Group]) -> list[str]:
 
 
 def _name(group: _Group) -> str:
-    return group.server or ", ".join(sorted(group.agents)) or _NO_AGENT
+    return group.server or ", ".join(sorted(group.agents)) or NO_AGENT
 
 
 async def _ask(client: GymClient, group: _Group) -> dict[str, Any] | str:

@@ -1,13 +1,22 @@
-"""The recorded failures of an output, counted by rollout."""
+"""The recorded failures of an output: one line for each attempt that came to nothing.
 
+A last line without a newline may be on its way.
+"""
+
+from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from reward_profiling import wire
 from reward_profiling.errors import RecordError
-from reward_profiling.files.json_lines import located, parse_object
+from reward_profiling.files.json_lines import (
+    located,
+    parse_object,
+    parse_record,
+    read_lines,
+)
 from reward_profiling.files.line_blocks import Block, lines_of, read_blocks
 from reward_profiling.planning.row_members import RolloutKey, rollout_key
 
@@ -85,3 +94,34 @@ def _count(
         is_terminal = bool(parsed.get(wire.FAILURE_TERMINAL))
     failure = Failures(1, name, is_terminal)
     found[key] = found[key].joined(failure) if key in found else failure
+
+
+def read_failures(
+    path: Path, *, skip_damaged: bool = False
+) -> Iterator[tuple[RolloutKey, dict[str, Any]]]:
+    """Yield each recorded failure with its key, in order; none where there is no file.
+
+    Raises:
+        RecordError: a line cannot be read, and none is to be skipped; names file and
+            line.
+    """
+    for line in read_lines(path) if path.exists() else ():
+        try:
+            with located(path, line.number):
+                failure = parse_object(line.text)
+                key = rollout_key(failure)
+        except RecordError:
+            if skip_damaged:
+                continue
+            raise
+        yield key, failure
+
+
+def attempt_of(line: bytes) -> Hashable:
+    """Return what tells a line from those of other attempts, copies left aside.
+
+    Raises:
+        RecordError: it cannot be read.
+    """
+    failure = parse_record(line)
+    return (*rollout_key(failure), str(failure.get(wire.ATTEMPT_INDEX)))

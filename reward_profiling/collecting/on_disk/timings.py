@@ -15,18 +15,18 @@ from reward_profiling import wire
 from reward_profiling.files.json_lines import read_lines
 
 
-class _Timing(msgspec.Struct, rename=wire.gym_name):
+class Timing(msgspec.Struct, rename=wire.gym_name):
+    """One finished rollout; what its line does not say is None."""
+
     task_index: int | str
     seconds: float
+    """How long it took, its retries included."""
+    rollout_index: int | str | None = None
+    started: float | None = None
+    """Moment at which it started, in seconds of the epoch."""
 
 
-class _Span(msgspec.Struct):
-    started: float
-    seconds: float
-
-
-_DECODE = msgspec.json.Decoder(_Timing).decode
-_DECODE_SPAN = msgspec.json.Decoder(_Span).decode
+_DECODE = msgspec.json.Decoder(Timing).decode
 
 
 def timing_line(
@@ -46,31 +46,19 @@ def timing_line(
     })  # fmt: skip
 
 
+def read_timings(path: Path) -> Iterator[Timing]:
+    """Yield the timing of each finished rollout; none where there is no file."""
+    for line in read_lines(path) if path.exists() else ():
+        try:
+            yield _DECODE(line.text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+
+
 def seconds_by_task(path: Path) -> dict[object, float]:
     """Return the longest that each task took in earlier runs."""
     longest: dict[object, float] = {}
-    if path.exists():
-        for line in read_lines(path):
-            try:
-                timing = _DECODE(line.text)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
-            known = longest.get(timing.task_index, 0.0)
-            longest[timing.task_index] = max(timing.seconds, known)
+    for timing in read_timings(path):
+        known = longest.get(timing.task_index, 0.0)
+        longest[timing.task_index] = max(timing.seconds, known)
     return longest
-
-
-def read_timings(path: Path) -> Iterator[tuple[float, float]]:
-    """Yield (moment of the start, seconds taken) of each finished rollout.
-
-    The moment is in seconds of the epoch. Nothing where there is no file.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
-    for line in read_lines(path) if path.exists() else ():
-        try:
-            timing = _DECODE_SPAN(line.text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-        yield timing.started, timing.seconds

@@ -5,12 +5,11 @@ any moment leaves every record in at least one file; merging again drops the cop
 shard that is still being collected is left as it is.
 """
 
-import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from reward_profiling import wire
+from reward_profiling.collecting.on_disk.failures import attempt_of
 from reward_profiling.collecting.on_disk.journal import read_journal
 from reward_profiling.collecting.shard_summary import MergeSummary
 from reward_profiling.files.json_lines import (
@@ -21,9 +20,8 @@ from reward_profiling.files.json_lines import (
 )
 from reward_profiling.files.lock_holder import living_holder
 from reward_profiling.files.run_files import RunFiles
+from reward_profiling.files.shard_names import Dealt
 from reward_profiling.planning.row_members import rollout_key
-
-_SHARD = re.compile(r"-shard-(\d+)-of-(\d+)$")
 
 
 def merge_shards(files: RunFiles) -> MergeSummary:
@@ -35,7 +33,7 @@ def merge_shards(files: RunFiles) -> MergeSummary:
     found = files.shards()
     # None can begin while the caller holds the output.
     shards = [shard for shard in found if living_holder(shard.lock) is None]
-    busy = tuple(_name(shard) for shard in found if shard not in shards)
+    busy = tuple(str(shard.dealt) for shard in found if shard not in shards)
     if not shards:
         return MergeSummary(
             path=str(files.rollouts), num_shards=0, merged=0, copies=0, busy_shards=busy
@@ -48,7 +46,7 @@ def merge_shards(files: RunFiles) -> MergeSummary:
     merged, copies = _merge(
         files.rollouts, [shard.rollouts for shard in shards], _rollout
     )
-    _merge(files.failures, [shard.failures for shard in shards], _attempt)
+    _merge(files.failures, [shard.failures for shard in shards], attempt_of)
     if timings := [s.timings for s in shards if s.timings.exists()]:
         _merge(files.timings, timings, bytes)
     for shard in shards:
@@ -74,27 +72,15 @@ def _rollout(line: bytes) -> Hashable:
     return rollout_key(parse_record(line))
 
 
-def _attempt(line: bytes) -> Hashable:
-    failure = parse_record(line)
-    return (*rollout_key(failure), str(failure.get(wire.ATTEMPT_INDEX)))
-
-
-def _name(shard: RunFiles) -> str:
-    dealt = _SHARD.search(shard.rollouts.stem)
-    return "/".join(dealt.groups()) if dealt else shard.rollouts.name
-
-
 def _missing(shards: Sequence[RunFiles]) -> Iterator[str]:
     """Name the shards that are not there although a sibling is."""
     indices: dict[int, set[int]] = {}
     for shard in shards:
-        found = _SHARD.search(shard.rollouts.stem)
-        if found is not None:
-            index, count = map(int, found.groups())
-            indices.setdefault(count, set()).add(index)
+        if (dealt := shard.dealt) is not None:
+            indices.setdefault(dealt.count, set()).add(dealt.index)
     for count, there in sorted(indices.items()):
         for index in sorted(set(range(count)) - there):
-            yield f"{index}/{count}"
+            yield str(Dealt(index, count))
 
 
 def _merge(

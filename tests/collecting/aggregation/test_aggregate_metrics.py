@@ -11,9 +11,9 @@ from aiohttp import web
 from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
 from reward_profiling.errors import DatasetError, RecordError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.servers.child_processes import embedded_environment
 from reward_profiling.servers.readiness import wait_until_ready
 from reward_profiling.servers.routes import Servers
+from reward_profiling.servers.starting.child_processes import embedded_environment
 
 Json = dict[str, Any]
 AGENTS = ("number_match_agent", "exact_match_agent")

@@ -12,9 +12,9 @@ import pytest
 
 from reward_profiling.collecting.on_disk.shard_summaries import found_summary
 from reward_profiling.collecting.options import CollectOptions
-from reward_profiling.collecting.shard_collection import silent
+from reward_profiling.collecting.progress import silent
 from reward_profiling.collecting.shard_summary import ShardSummary
-from reward_profiling.collecting.spreading.led_shard import collect_led_shard
+from reward_profiling.collecting.spreading.led_shard import LedShard
 from reward_profiling.collecting.spreading.spread import Leader
 from reward_profiling.errors import OutputLockedError, ServersNotReadyError
 from reward_profiling.files.lock_holder import Holder, ask_to_stop
@@ -24,6 +24,7 @@ from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
+from reward_profiling.stop_scope import StopScope
 
 OPTIONS = CollectOptions(num_shards=2, concurrency=8).of_shard(0)
 
@@ -41,7 +42,8 @@ def leader_of(holder: Holder) -> Leader:
 
 
 async def collected(files: RunFiles, url: str, leader: Leader) -> ShardSummary:
-    return await collect_led_shard(files, OPTIONS, url.rstrip("/"), leader, silent)
+    shard = LedShard(files, OPTIONS, leader, StopScope())
+    return await shard.collect(url.rstrip("/"), silent)
 
 
 def test_a_led_shard_leaves_its_summary_beside_its_records(

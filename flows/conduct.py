@@ -1,0 +1,50 @@
+"""How a flow behaves in its process: its log, signals, and the end of its worker.
+
+Errors of ours stand in a run's log as a sentence: they name the file, the line and the
+remedy, and a traceback tells nobody more. What is a defect keeps its traceback.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from reward_profiling.errors import RewardProfilingError
+from reward_profiling.flows.survival import outlasting_its_worker
+from reward_profiling.tasks.shared.prefect_internals import check_prefect
+from reward_profiling.tasks.shared.present_run import PresentRun, present_run
+from reward_profiling.tasks.shared.run_page import tell_start
+
+_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
+
+
+@contextmanager
+def conducted() -> Iterator[PresentRun]:
+    """Have the flow of the block stop in good order, and outlast its worker.
+
+    Raises:
+        ConfigError: the installed Prefect lacks what a run needs.
+    """
+    check_prefect()
+    _leave_out_tracebacks()
+    tell_start()
+    with (
+        present_run().entered() as run,
+        run.scope.hearing_signals(),
+        outlasting_its_worker(),
+    ):
+        yield run
+
+
+class _WithoutTraceback(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], RewardProfilingError):
+            record.exc_info = record.exc_text = None
+        return True
+
+
+_FILTER = _WithoutTraceback()
+
+
+def _leave_out_tracebacks() -> None:
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_FILTER)  # once, however often it is called

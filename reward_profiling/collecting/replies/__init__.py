@@ -1,0 +1,1 @@
+"""What a reply to `/run` becomes: a record, a failure, or nothing."""

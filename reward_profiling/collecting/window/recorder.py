@@ -1,0 +1,172 @@
+"""What a collection writes and says: records, failures, timings, numbers, notes.
+
+A failure with the words of the one before it is held back. While nothing but such
+failures come, they may all have one cause, and would not be their rollouts' own.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+from reward_profiling.collecting.budgets import Streak, signature_of
+from reward_profiling.collecting.on_disk.journal import SYNC_SECONDS, Journal
+from reward_profiling.collecting.on_disk.timings import timing_line
+from reward_profiling.collecting.progress import ObserveProgress, Progress
+from reward_profiling.collecting.replies.finished_rollout import (
+    Destination,
+    FinishedRollout,
+)
+from reward_profiling.errors import GymError
+from reward_profiling.files.run_files import RunFiles
+from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
+
+_OBSERVE_SECONDS = 0.25
+_MAX_KINDS = 20
+
+
+class Took(NamedTuple):
+    """How long a rollout took."""
+
+    started: float
+    """Moment, in seconds of the epoch."""
+    seconds: float
+    """Retries included."""
+    retries: int
+
+
+@dataclass(slots=True)
+class Journals:
+    """Where finished rollouts are written."""
+
+    records: Journal
+    failures: Journal
+    timings: Journal
+
+    @classmethod
+    @contextmanager
+    def opened(cls, files: RunFiles) -> Iterator[Self]:
+        """Open those of a shard, or of a whole output, until the block ends."""
+        with (
+            Journal(files.rollouts) as records,
+            Journal(files.failures) as failures,
+            Journal(files.timings) as timings,
+        ):
+            yield cls(records, failures, timings)
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Takes each rollout as it ends."""
+
+    journals: Journals
+    progress: Progress
+    observe: ObserveProgress
+    streak: Streak
+    _held: list[tuple[str, FinishedRollout]] = field(default_factory=list)
+    """Failures with the same words, by agent, until it is known what they mean."""
+    _noted: set[str] = field(default_factory=set)
+
+    def record(
+        self,
+        planned: PlannedRollout,
+        finished: FinishedRollout,
+        error: GymError | None,
+        took: Took,
+    ) -> None:
+        """Write a finished rollout; `error` is what it failed by, if it did.
+
+        Raises:
+            OutputWriteError: the disk does not take it.
+        """
+        self.progress.add_duration(took.seconds, planned.name)
+        if finished.destination is Destination.RECORDS:
+            self._keep(planned, finished)
+        else:
+            self._fail(planned, finished, error)
+        # After the record: on a disk that is nearly full, the record is what counts.
+        self.journals.timings.append(
+            timing_line(
+                planned.stamps,
+                started=took.started,
+                seconds=took.seconds,
+                retries=took.retries,
+            )
+        )
+
+    def _keep(self, planned: PlannedRollout, finished: FinishedRollout) -> None:
+        self.journals.records.append(finished.line)
+        self.progress.add_record(
+            finished.reward,
+            agent=planned.runner,
+            masked=finished.masked,
+            now=time.monotonic(),
+        )
+        self._write_held()
+        for note in finished.notes:
+            self.tell(f"{planned.name}: {note}")
+
+    def _fail(
+        self, planned: PlannedRollout, finished: FinishedRollout, error: GymError | None
+    ) -> None:
+        failure_class = finished.failure_class or "not kept by the server"
+        self.progress.add_failure(
+            failure_class, agent=planned.runner, now=time.monotonic()
+        )
+        # Each kind of failure is said once; the live numbers count the rest.
+        message = finished.message
+        kind = signature_of(error) if error else f"{failure_class} {message[:80]}"
+        said = f"{planned.name} failed ({failure_class}): {message or 'no word'}"
+        self.tell_once(f"failed {kind}", said)
+        if error is None or not self.streak.add(error, planned.key):
+            self._write_held(keep_streak=error is not None)
+        if finished.destination is Destination.FAILURES:
+            self._held.append((planned.runner, finished))
+        if error is None:
+            self._write_held()
+
+    def _write_held(self, *, keep_streak: bool = False) -> None:
+        """Write the failures held back; what they have in common is over."""
+        for _, failure in self._held:
+            self.journals.failures.append(failure.line)
+        self._held.clear()
+        if not keep_streak:
+            self.streak.end()
+
+    def close(self) -> None:
+        """Write what is held back, or take it back where all of it has one cause.
+
+        Raises:
+            OutputWriteError: the disk does not take it.
+        """
+        if not self.streak.is_over_limit:
+            self._write_held()
+            return
+        for agent, failure in self._held:
+            self.progress.take_back_failure(failure.failure_class, agent=agent)
+        self._held.clear()
+
+    def tell(self, note: str | None) -> None:
+        """Have the present numbers observed, and a note where there is one."""
+        self.observe(self.progress, note)
+
+    def tell_once(self, kind: str, note: str) -> None:
+        """Tell the first note of a kind, of so many kinds at most."""
+        if kind not in self._noted and len(self._noted) < _MAX_KINDS:
+            self._noted.add(kind)
+            self.tell(note)
+
+    async def sync_for_ever(self) -> None:
+        """Sync records and failures to the disk at intervals."""
+        while True:
+            await asyncio.sleep(SYNC_SECONDS)
+            await self.journals.records.sync()
+            await self.journals.failures.sync()
+
+    async def observe_for_ever(self) -> None:
+        """Have the present numbers observed at intervals."""
+        while True:
+            await asyncio.sleep(_OBSERVE_SECONDS)
+            self.tell(None)

@@ -1,0 +1,1 @@
+"""Servers that are started here: as child processes that never outlive the run."""

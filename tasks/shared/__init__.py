@@ -1,0 +1,1 @@
+"""What steps and flows share: the present run, its page, kept results, Prefect."""

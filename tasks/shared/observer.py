@@ -1,0 +1,46 @@
+"""Who hears of a run in its own process, besides Prefect: a terminal, or nobody."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from reward_profiling.collecting.progress import Progress
+from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.servers.server_states import ServerState
+
+
+class Observer(Protocol):
+    """Hears of a run; it must return quickly and never raise."""
+
+    def say(self, message: str) -> None:
+        """Take a sentence about a step that ended."""
+
+    def warn(self, message: str) -> None:
+        """Take a sentence that a person should know."""
+
+    def observe_servers(self, states: Sequence[ServerState]) -> None:
+        """Take the present states of servers that start."""
+
+    def observe(self, progress: Progress, note: str | None) -> None:
+        """Take the present numbers of a collection, and a warning if there is one."""
+
+    def end(self, summary: RunSummary) -> None:
+        """Take what the run came to."""
+
+
+class Nobody:
+    """Hears nothing."""
+
+    def say(self, message: str) -> None:
+        """Ignore it."""
+
+    def warn(self, message: str) -> None:
+        """Ignore it."""
+
+    def observe_servers(self, states: Sequence[ServerState]) -> None:
+        """Ignore it."""
+
+    def observe(self, progress: Progress, note: str | None) -> None:
+        """Ignore it."""
+
+    def end(self, summary: RunSummary) -> None:
+        """Ignore it."""

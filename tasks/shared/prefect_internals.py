@@ -1,0 +1,208 @@
+"""All of Prefect that is private, or not documented: what another version may lack.
+
+What a run can do without is looked for when it is used, and what that costs is said.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from importlib import import_module
+from typing import Any, ParamSpec, TypeVar, cast
+
+import prefect
+from prefect import Flow, get_client
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.objects import State
+from prefect.context import FlowRunContext
+from prefect.futures import PrefectFuture
+from prefect.settings import get_current_settings
+from prefect.utilities.annotations import quote
+from pydantic import BaseModel
+from rich.console import Console
+
+from reward_profiling.errors import ConfigError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+_TAGS = "prefect.context:TagsContext"
+_CONSOLE_HANDLER = "prefect.logging.handlers:PrefectConsoleHandler"
+SERVER = "prefect.server.api.server:SubprocessASGIServer._run_uvicorn_command"
+TESTED = "3.9.1"
+NEEDED = {
+    "prefect.artifacts:aupdate_progress_artifact": "shows how far a collection is",
+    "prefect.cache_policies:CachePolicy.from_cache_key_fn": "keys the steps' results",
+    "prefect.exceptions:Abort": "says that a run was ended on Prefect's page",
+    "prefect.exceptions:Pause": "says that a run was suspended on Prefect's page",
+    "prefect.serializers:Serializer": "keeps the steps' results",
+    "prefect.utilities.urls:url_for": "names the page of a run",
+}
+"""What a run cannot do without: where it is, and what it does."""
+DISPENSABLE = {
+    _TAGS: "steps have their run's tags, and wait while Prefect's server is away",
+    _CONSOLE_HANDLER: "a run ends when it logs a line and its worker is gone",
+}
+"""What a run can do without: where it is, and what it costs."""
+
+
+def found(path: str) -> Any:  # noqa: ANN401 - whatever lies there
+    """Return what lies at `MODULE:NAME.NAME`; None where this Prefect lacks it."""
+    module, _, names = path.partition(":")
+    try:
+        value: Any = import_module(module)
+        for name in names.split("."):
+            value = getattr(value, name)
+    except (ImportError, AttributeError):
+        return None
+    return value
+
+
+def check_prefect(needed: Mapping[str, str] = NEEDED) -> None:
+    """Check that the installed Prefect has what a run needs of it.
+
+    Raises:
+        ConfigError: names what is missing, and what it is for.
+    """
+    for path, does in needed.items():
+        if found(path) is None:
+            raise ConfigError(
+                f"Prefect {prefect.__version__} lacks {path}, which {does}; install a"
+                f" version that has it, such as {TESTED}"
+            )
+
+
+def done_without(dispensable: Mapping[str, str] = DISPENSABLE) -> list[str]:
+    """Say what the installed Prefect lacks that a run can do without, and the cost."""
+    return [
+        f"Prefect {prefect.__version__} lacks {path}: {cost}"
+        for path, cost in dispensable.items()
+        if found(path) is None
+    ]
+
+
+def as_it_is(value: T) -> T:
+    """Hand a value to a step untouched: Prefect would look for futures in all of it."""
+    return cast("T", quote(value))
+
+
+class ModelFlow(Flow[P, R]):
+    """Tells Prefect's server its parameters as their models put themselves into JSON.
+
+    So does Prefect's own, but by FastAPI's encoder, which the process of a run needs
+    for nothing else, and which takes some tenths of a second to import. A Prefect that
+    does not call this method loses that time, and nothing else.
+    """
+
+    def serialize_parameters(
+        self, parameters: dict[str, Any | PrefectFuture[Any] | State]
+    ) -> dict[str, Any]:
+        """Return the parameters as they are in JSON, by name."""
+        told = {
+            name: value.model_dump(mode="json")
+            for name, value in parameters.items()
+            if isinstance(value, BaseModel) and not isinstance(value, State)
+        }
+        if len(told) < len(parameters):
+            return super().serialize_parameters(parameters)
+        return told
+
+
+def model_flow(
+    *, name: str, flow_run_name: Callable[[], str] | None = None
+) -> Callable[[Callable[P, R]], ModelFlow[P, R]]:
+    """Make a flow of a function, as Prefect's own decorator does."""
+
+    def decorate(function: Callable[P, R]) -> ModelFlow[P, R]:
+        return ModelFlow(function, name=name, flow_run_name=flow_run_name)
+
+    return decorate
+
+
+@contextmanager
+def untagged_steps() -> Iterator[None]:
+    """Keep the run's tags from the steps that are called in the block.
+
+    Prefect asks its server for a slot for each tag of each step: with a tag on the
+    steps, no step could begin while the server is away.
+    """
+    tags = found(_TAGS)
+    if tags is None:
+        yield
+        return
+    with tags(current_tags=set()):
+        yield
+
+
+@asynccontextmanager
+async def engine_client() -> AsyncIterator[PrefectClient]:
+    """Yield the client of the present run's engine, or a new one.
+
+    To make one takes twenty times as long as to ask by it.
+    """
+    client: PrefectClient | None = getattr(FlowRunContext.get(), "client", None)
+    if client is None:
+        async with get_client() as new:
+            yield new
+    else:
+        yield client
+
+
+def console_of(handler: object) -> Console | None:
+    """Return the console of Prefect's own handler of log lines; None of any other."""
+    kind = found(_CONSOLE_HANDLER)
+    if kind is None or not isinstance(handler, kind):
+        return None
+    console = getattr(handler, "console", None)
+    return console if isinstance(console, Console) else None
+
+
+def start_runner(runner: Any) -> None:  # noqa: ANN401 - each package has its own
+    """Start a task runner, and what it starts only when it is first asked for.
+
+    Dask's cluster is made then: once, and not by two threads.
+    """
+    runner.__enter__()
+    getattr(runner, "client", None)
+
+
+def give_server_its_session() -> str | None:
+    """Have Prefect start its temporary server in a session of its own.
+
+    A terminal's Ctrl-C goes to every process of a session: it would end the server with
+    the run, and the run would wait a minute and a half for an answer before it ends.
+
+    Prefect keeps one such server for a process, made by whoever asks first.
+
+    Returns:
+        What is not as it should be, if this Prefect cannot do so.
+    """
+    if found(SERVER) is None:
+        lost = "Ctrl-C ends Prefect's temporary server before the run has ended"
+        return done_without({SERVER: lost})[0]
+    server: Any = found(SERVER.rpartition(".")[0])
+    type("OwnSessionServer", (server,), {"_run_uvicorn_command": _run_server})()
+    return None
+
+
+def _run_server(self: Any) -> "subprocess.Popen[Any]":  # noqa: ANN401
+    """Start the server as Prefect does, but for its session."""
+    given = get_current_settings().to_environment_variables(exclude_unset=True)
+    marks = {
+        "PREFECT_UI_ENABLED": "0",
+        "PREFECT__SERVER_EPHEMERAL": "1",
+        "PREFECT__SERVER_FINAL": "1",
+    }
+    return subprocess.Popen(  # noqa: S603 - Prefect's own command
+        [
+            sys.executable, "-m", "uvicorn",
+            "--app-dir", str(prefect.__module_path__.parent),
+            "--factory", "prefect.server.api.server:create_app",
+            "--host", "127.0.0.1", "--port", str(self.port),
+            "--log-level", "error", "--lifespan", "on",
+        ],
+        env={**os.environ, **marks, **given},
+        start_new_session=True,
+    )  # fmt: skip

@@ -1,0 +1,220 @@
+"""What a run tells: its page and its log in Prefect, and whoever observes the process.
+
+Prefect's server may be slow or away: reports are made beside the collection, at most
+every few seconds, each with a time limit, and one that fails is dropped.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import httpx
+from prefect import get_run_logger, runtime
+from prefect.artifacts import (
+    acreate_markdown_artifact,
+    acreate_progress_artifact,
+    acreate_table_artifact,
+    aupdate_progress_artifact,
+)
+from prefect.events import emit_event
+from prefect.exceptions import PrefectException
+from prefect.settings import PREFECT_API_URL
+from prefect.utilities.urls import url_for
+
+from reward_profiling.collecting.progress import ObserveProgress, Progress
+from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.reporting.outcome import announcement, announcements
+from reward_profiling.reporting.summary_words import progress_line, slowest_rollouts
+from reward_profiling.servers.server_states import Changes, ObserveServers, ServerState
+from reward_profiling.tasks.shared.prefect_internals import done_without
+from reward_profiling.tasks.shared.present_run import Report, present_run
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+RESOURCE = "reward-profiling.output."
+"""What an event is about: this, and the output's path."""
+REPORT_SECONDS = 5.0
+_LIMIT_SECONDS = 10.0
+_END_SECONDS = 20.0
+_PAUSE_SECONDS = 2.0
+_MAX_NOTES = 10
+
+
+def tell_start() -> None:
+    """Say where the present run is seen, and what it does without."""
+    page = url_for("flow-run", runtime.flow_run.id)
+    if PREFECT_API_URL.value() and page is not None:
+        present_run().observer.say(f"seen at {page}")
+    for lacking in done_without():
+        tell_warning(lacking)
+
+
+def tell_end(summary: RunSummary) -> None:
+    """Tell whoever observes the process what the run came to."""
+    present_run().observer.end(summary)
+
+
+def tell(message: str) -> None:
+    """Say one sentence in the run's log, and to the process's observer."""
+    get_run_logger().info(message)
+    present_run().observer.say(message)
+
+
+def tell_warning(message: str) -> None:
+    """Say what a person should know."""
+    get_run_logger().warning(message)
+    present_run().observer.warn(message)
+
+
+def servers_observer() -> ObserveServers:
+    """Return an observer that logs each change of a server's state once."""
+    logger, changes = get_run_logger(), Changes()
+    told = present_run().observer.observe_servers
+
+    def observe(states: Sequence[ServerState]) -> None:
+        told(states)
+        for state in changes.of(states):
+            logger.info(state.line)
+
+    return observe
+
+
+class _Latest:
+    """The newest numbers, and the notes already logged."""
+
+    def __init__(self) -> None:
+        self.progress: Progress | None = None
+        self.num_notes = 0
+
+
+@asynccontextmanager
+async def progress_observer(key: str) -> AsyncIterator[ObserveProgress]:
+    """Yield an observer that reports to Prefect and to the process's observer."""
+    latest = _Latest()
+    logger = get_run_logger()
+    told = present_run().observer.observe
+
+    def observe(progress: Progress, note: str | None) -> None:
+        latest.progress = progress
+        told(progress, None)  # a note goes by way of the log, which has the first ones
+        if note is None:
+            return
+        latest.num_notes += 1
+        if latest.num_notes <= _MAX_NOTES:
+            tell_warning(note)
+        if latest.num_notes == _MAX_NOTES:
+            tell_warning("further notes of this shard are in its files only")
+
+    reporting = asyncio.create_task(_report_for_ever(key, latest))
+    try:
+        yield observe
+    finally:
+        reporting.cancel()
+        with suppress(asyncio.CancelledError):
+            await reporting
+        if latest.progress is not None:
+            logger.info(progress_line(latest.progress, time.monotonic()))
+            if slowest := slowest_rollouts(latest.progress):
+                tell(slowest)
+
+
+async def _report_for_ever(key: str, latest: _Latest) -> None:
+    report = _ProgressReport(key, latest)
+    try:
+        while True:
+            await asyncio.sleep(REPORT_SECONDS)
+            await taken(report)
+    finally:
+        if not await taken(report):
+            present_run().owed.append(report)
+
+
+class _ProgressReport:
+    """Creates or updates one shard's progress on the page, as it is by then."""
+
+    def __init__(self, key: str, latest: _Latest) -> None:
+        self._key = key
+        self._latest = latest
+        self._artifact: UUID | None = None
+
+    async def __call__(self) -> None:
+        progress = self._latest.progress
+        if progress is None:
+            return
+        done = progress.done / progress.planned if progress.planned else 1.0
+        said = progress_line(progress, time.monotonic())
+        if self._artifact is None:
+            self._artifact = await acreate_progress_artifact(
+                100.0 * done, key=self._key, description=said
+            )
+        else:
+            await aupdate_progress_artifact(
+                self._artifact, 100.0 * done, description=said
+            )
+
+
+@asynccontextmanager
+async def dropped_when_away() -> AsyncIterator[None]:
+    """Give up a report when Prefect's server does not take it in time."""
+    try:
+        async with asyncio.timeout(_LIMIT_SECONDS):
+            yield
+    except (httpx.HTTPError, OSError, PrefectException) as error:
+        get_run_logger().debug("Prefect's server did not take a report: %s", error)
+
+
+async def taken(report: Report) -> bool:
+    """Make a report once; say whether Prefect's server took it in time."""
+    async with dropped_when_away():
+        await report()
+        return True
+
+
+async def show(*reports: Report) -> None:
+    """Make a run's last reports, and those still owed.
+
+    The files are written by now: a server that is away is waited for, but not for long,
+    and not by a process that was told to stop.
+    """
+    run, deadline = present_run(), time.monotonic() + _END_SECONDS
+    for report in (*run.owed, *reports):
+        while not await taken(report):
+            if run.scope.exit_code is not None or time.monotonic() > deadline:
+                return
+            await asyncio.sleep(_PAUSE_SECONDS)
+    run.owed.clear()
+
+
+def table(key: str, rows: Sequence[dict[str, str]], caption: str) -> Report:
+    """Return a report that is a table."""
+    return partial(acreate_table_artifact, list(rows), key=key, description=caption)
+
+
+def text(key: str, markdown: str, caption: str) -> Report:
+    """Return a report that is a text in Markdown."""
+    return partial(acreate_markdown_artifact, markdown, key=key, description=caption)
+
+
+def announce(summary: RunSummary) -> None:
+    """Emit the events of a run's end; Prefect sends them beside the run.
+
+    A run that was told to stop has not come to its end.
+    """
+    if present_run().scope.exit_code is not None:
+        return
+    output = str(Path(summary.output).absolute())
+    resource = {
+        "prefect.resource.id": f"{RESOURCE}{quote(output)}",
+        "prefect.resource.name": output,
+    }
+    page = url_for("flow-run", runtime.flow_run.id)
+    told = announcement(summary) | {"output": output, "page": page}
+    for event in announcements(summary):
+        # Prefect's own function: what goes wrong is logged there, and nothing waits.
+        emit_event(event, resource, payload=told)
