@@ -1,4 +1,4 @@
-"""Flows whose parameters are models of Pydantic's."""
+"""Flows whose parameters are values that Pydantic knows how to put into JSON."""
 
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -6,14 +6,16 @@ from typing import Any, ParamSpec, TypeVar
 from prefect import Flow
 from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from reward_profiling.values import Checked
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class ModelFlow(Flow[P, R]):
-    """Tells Prefect's server its parameters as their models put themselves into JSON.
+    """Tells Prefect's server its parameters as Pydantic puts them into JSON.
 
     So does Prefect's own, but by FastAPI's encoder, which the process of a run needs
     for nothing else, and which takes some tenths of a second to import.
@@ -24,9 +26,9 @@ class ModelFlow(Flow[P, R]):
     ) -> dict[str, Any]:
         """Return the parameters as they are in JSON, by name."""
         told = {
-            name: value.model_dump(mode="json")
+            name: to_jsonable_python(value)
             for name, value in parameters.items()
-            if isinstance(value, BaseModel) and not isinstance(value, State)
+            if isinstance(value, Checked)
         }
         if len(told) < len(parameters):
             return super().serialize_parameters(parameters)

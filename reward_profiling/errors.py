@@ -3,6 +3,7 @@
 ```
 RewardProfilingError(Exception)
 ├── ConfigError(ValueError)            the operator must change something; exit 2
+│   ├── OptionsError                   options do not fit: which, and why
 │   ├── DatasetError                   input rows cannot be used: file, line, why
 │   └── PlanChangedError               the output holds another plan; kept
 ├── RecordError(ValueError)            files contradict each other or themselves; exit 2
@@ -23,6 +24,7 @@ run raises. Every leaf can be pickled, so that it crosses Prefect's task runners
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 SHOWN_FAULTS = 20
 
@@ -33,6 +35,43 @@ class RewardProfilingError(Exception):
 
 class ConfigError(RewardProfilingError, ValueError):
     """The operator must change an option or a file; printed without a traceback."""
+
+
+class Fault(NamedTuple):
+    """An option that does not fit."""
+
+    option: str
+    """Its name, such as max_attempts."""
+    reason: str
+    """What follows the name: " must be at least 1"."""
+    given: object = None
+    """What was given, which may be a secret in the wrong place."""
+
+    def __str__(self) -> str:
+        """Give a line; only a number that was given is shown in it."""
+        shown = f" (got {self.given})" if isinstance(self.given, int | float) else ""
+        return f"{self.option}{self.reason}{shown}"
+
+
+class OptionsError(ConfigError):
+    """Options do not fit; text that was given for them is kept, and not shown."""
+
+    def __init__(self, said: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(said, tuple(faults))
+        self.faults = tuple(faults)
+
+    @classmethod
+    def of(cls, faults: Sequence[Fault]) -> "OptionsError":
+        """Make the error of faults, a line for each."""
+        return cls("\n".join(map(str, faults)), faults)
+
+    def __str__(self) -> str:
+        """Give what is said."""
+        return str(self.args[0])
+
+    def __repr__(self) -> str:
+        """Give the same: what is logged of an error may be seen by others."""
+        return f"OptionsError({str(self)!r})"
 
 
 class DatasetError(ConfigError):

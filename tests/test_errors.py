@@ -6,6 +6,7 @@ from reward_profiling import errors
 
 BASES = [
     (errors.ConfigError, errors.RewardProfilingError, ValueError),
+    (errors.OptionsError, errors.ConfigError, ValueError),
     (errors.DatasetError, errors.ConfigError, ValueError),
     (errors.PlanChangedError, errors.ConfigError, ValueError),
     (errors.RecordError, errors.RewardProfilingError, ValueError),
@@ -99,3 +100,19 @@ def test_only_an_unavailable_server_is_worth_a_retry() -> None:
     retried = {leaf for leaf in LEAVES if issubclass(leaf, errors.RETRYABLE)}
 
     assert retried == {errors.GymUnavailableError, errors.ReplyLostError}
+
+
+def test_options_error_keeps_its_faults_and_shows_numbers_alone() -> None:
+    faults = [
+        errors.Fault("limit", " must be at least 1", 0),
+        errors.Fault("retries", " must be a whole number", "sk-secret"),
+    ]
+    error = errors.OptionsError.of(faults)
+
+    found = pickle.loads(pickle.dumps(error))  # noqa: S301
+
+    assert list(found.faults) == faults
+    assert (
+        str(found) == "limit must be at least 1 (got 0)\nretries must be a whole number"
+    )
+    assert "sk-secret" not in repr(found)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field
+from annotated_types import Ge
 
 from reward_profiling.insights.lengths import pearson
 from reward_profiling.insights.schema import Interval
@@ -24,7 +24,7 @@ from reward_profiling.numerics.uncertainty import (
     zero_upper_bound,
 )
 from reward_profiling.profiling.finding import Finding
-from reward_profiling.values import Computed, Frozen
+from reward_profiling.values import Checked
 
 SCHEMA_VERSION = 1
 Judgement = Literal["PASS", "REGRESSED", "INCONCLUSIVE"]
@@ -33,10 +33,11 @@ Z_80 = 0.8416212335729143
 """The 80 % quantile of the normal distribution: a power of 80 %."""
 
 
-class CompareOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CompareOptions(Checked):
     """What is compared, and what is too much worse."""
 
-    max_regression: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    max_regression: Annotated[float, Ge(0)] | None = None
     """How much worse the candidate may be, in units of the measure. Default: no
     verdict, only numbers."""
 
@@ -46,7 +47,7 @@ class CompareOptions(Frozen):
     every_agent: bool = False
     """Let the verdict be the worst of the agents', instead of that over all tasks."""
 
-    pass_threshold: Annotated[float, Field(allow_inf_nan=False)] = 1.0
+    pass_threshold: float = 1.0
     """A rollout passes when its reward is at least this, give or take 1e-9."""
 
 
@@ -79,7 +80,8 @@ class Pair:
         return self.candidate.value - self.baseline.value
 
 
-class McNemar(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class McNemar:
     """Tasks that most rollouts pass, before and after; exact, two-sided."""
 
     gained: int
@@ -102,7 +104,8 @@ class McNemar(Computed):
     None where nothing flipped."""
 
 
-class Difference(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
     """Candidate less baseline over paired tasks."""
 
     agent: str | None
@@ -154,7 +157,8 @@ class Difference(Computed):
     """None without a bound."""
 
 
-class Flip(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flip:
     """A task that most rollouts passed in one run and not in the other."""
 
     agent: str
@@ -185,7 +189,8 @@ class Flip(Computed):
     """Of so many."""
 
 
-class Unpaired(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unpaired:
     """A task that is not compared."""
 
     agent: str
@@ -201,7 +206,8 @@ class Unpaired(Computed):
     """Why not."""
 
 
-class Comparison(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
     """Everything that two runs of the same tasks say of each other."""
 
     schema_version: int = SCHEMA_VERSION

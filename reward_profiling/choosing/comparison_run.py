@@ -30,6 +30,7 @@ from reward_profiling.files.json_lines import (
     replace_bytes,
 )
 from reward_profiling.files.run_files import RunFiles
+from reward_profiling.insights.schema import Interval
 from reward_profiling.insights.units import Unit, units_of
 from reward_profiling.numerics.uncertainty import variance
 from reward_profiling.planning.on_disk.extracts import read_labels
@@ -120,7 +121,8 @@ def refuse_target(path: Path) -> None:
 def write_comparison(path: Path, comparison: Comparison) -> None:
     """Write a comparison as JSON, whole or not at all."""
     content = orjson.dumps(
-        comparison.model_dump(mode="json"),
+        comparison,
+        default=Interval.model_dump,
         option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
     )
     replace_bytes(path, content)

@@ -6,7 +6,7 @@ the bytes that it had.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import blake2b
 from pathlib import Path
@@ -141,12 +141,13 @@ def select_rows(
     judged = [_judged(tasks[w], counts, options) for w in read.distinct]
     dealt = _dealt(of_row, judged, options)
     _write(read, targets, dealt, of_row, options)
-    summary = _summary(read, of_row, judged, targets, options).model_copy(
-        update={"num_tasks": len(set(tasks) - {None})}
+    summary = replace(
+        _summary(read, of_row, judged, targets, options),
+        num_tasks=len(set(tasks) - {None}),
     )
     if targets.dataset_folder is not None:
         written = _write_dataset(targets.dataset_folder, targets.kept, summary)
-        summary = summary.model_copy(update={"files": (*summary.files, *written)})
+        summary = replace(summary, files=(*summary.files, *written))
     return summary
 
 

@@ -12,8 +12,9 @@ renamed or given another meaning raises it.
 
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict
+
 from reward_profiling.profiling.finding import Finding
-from reward_profiling.values import Computed
 
 SCHEMA_VERSION = 1
 
@@ -23,6 +24,18 @@ fewer than two of them."""
 
 RolloutState = Literal["scored", "unscored", "masked", "failed", "missing"]
 """What became of a planned rollout (`rollout_table.RolloutStatus`)."""
+
+
+class Computed(BaseModel):
+    """A value that nobody sets; its class is made ready when the first one is."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        defer_build=True,
+        hide_input_in_errors=True,
+        ser_json_inf_nan="null",
+    )
 
 
 class Interval(Computed):

@@ -6,7 +6,7 @@ and new value (`design.md`, decision 4).
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -170,7 +170,7 @@ def _changed_settings(files: RunFiles, settings: dict[str, Any]) -> Iterator[str
     if not old:
         return
     # An option younger than the manifest had its default.
-    defaults = PlanOptions().model_dump(mode="json")
+    defaults = asdict(PlanOptions())
     yield from differences({**defaults, **old.get("settings", {})}, settings)
 
 

@@ -5,7 +5,7 @@ counts are held between, so memory is set by the number of task rows.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
@@ -105,7 +105,7 @@ def check_input(path: Path, options: PlanOptions) -> CheckedInput:
 
 def _state_of(path: Path, options: PlanOptions) -> tuple[object, ...]:
     """Return what is another when the file or the options are."""
-    settings = options.model_dump_json()
+    settings = repr(options)
     if options.prompt_config is not None or options.skills is not None:
         return (object(),)  # other files decide as well
     try:
@@ -398,7 +398,7 @@ def _settings(checked: CheckedInput) -> dict[str, Any]:
     """
     prompt, skills = checked.additions.prompt, checked.additions.skills
     return {
-        **checked.options.model_dump(mode="json"),
-        "prompt_config": None if prompt is None else prompt.model_dump(),
+        **asdict(checked.options),
+        "prompt_config": None if prompt is None else asdict(prompt),
         "skills": skills,
     }

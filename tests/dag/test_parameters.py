@@ -125,12 +125,12 @@ def test_the_form_sends_what_the_command_line_sends() -> None:
 def test_parameters_are_told_as_prefects_own_flow_tells_them(
     given: dict[str, Any],
 ) -> None:
-    params = RewardProfilingParams.model_validate(given)
+    params = RewardProfilingParams.made(given)
 
     told = reward_profiling.serialize_parameters({"params": params})
 
     assert told == Flow.serialize_parameters(reward_profiling, {"params": params})
-    assert RewardProfilingParams.model_validate(told["params"]) == params
+    assert RewardProfilingParams.made(told["params"]) == params
     others = {"params": params, "other": Path("a")}
     assert reward_profiling.serialize_parameters(others) == {**told, "other": "a"}
 

@@ -34,7 +34,7 @@ def insights(
     answers: list[int] | None = None,
     **options: object,
 ) -> Insights:
-    chosen = ProfileOptions.model_validate(options)
+    chosen = ProfileOptions.made(options)
     given_answers = None if answers is None else array("q", answers)
     return derive_insights(table_of(tasks), chosen, given_answers)
 

@@ -1,6 +1,6 @@
 """`select`: the task rows that a trainer should see, from the file they came from."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,10 +11,11 @@ from reward_profiling.choosing.selection_run import Targets, select_rows
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.terminal import out, show_table, warn
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.values import Frozen
+from reward_profiling.values import Checked
 
 
-class SelectionFiles(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectionFiles(Checked):
     """Files of a selection beside the input and the rollouts."""
 
     inputs: Path | None = None

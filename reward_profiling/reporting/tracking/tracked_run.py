@@ -1,14 +1,15 @@
 """What a tracker of runs is told of a profile: numbers by name, settings, no rows."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from reward_profiling.insights.schema import Insights, Section
-from reward_profiling.values import Frozen
 
 Number = int | float
 
 
-class TrackedRun(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrackedRun:
     """One profile, as trackers take it."""
 
     name: str
