@@ -43,14 +43,9 @@ class Fault(NamedTuple):
     option: str
     """Its name, such as max_attempts."""
     reason: str
-    """What follows the name: " must be at least 1"."""
+    """What follows the name, such as " must be a whole number"."""
     given: object = None
-    """What was given, which may be a secret in the wrong place."""
-
-    def __str__(self) -> str:
-        """Give a line; only a number that was given is shown in it."""
-        shown = f" (got {self.given})" if isinstance(self.given, int | float) else ""
-        return f"{self.option}{self.reason}{shown}"
+    """What was given, where the reason does not say it; a secret may be given here."""
 
 
 class OptionsError(ConfigError):
@@ -63,7 +58,7 @@ class OptionsError(ConfigError):
     @classmethod
     def of(cls, faults: Sequence[Fault]) -> "OptionsError":
         """Make the error of faults, a line for each."""
-        return cls("\n".join(map(str, faults)), faults)
+        return cls("\n".join(f"{one.option}{one.reason}" for one in faults), faults)
 
     def __str__(self) -> str:
         """Give what is said."""

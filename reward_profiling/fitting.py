@@ -37,7 +37,12 @@ class ReadAs:
 
 
 class UnfitError(ValueError):
-    """It does not fit; the text goes on where the field's name ends."""
+    """What was given does not fit; the reason goes on where the field's name ends."""
+
+    def __init__(self, reason: str, *, is_told: bool = False) -> None:
+        super().__init__(reason)
+        self.is_told = is_told
+        """Whether the reason says what was given."""
 
 
 def fitted(hint: Any, given: Any) -> Any:  # noqa: ANN401
@@ -61,11 +66,11 @@ def _bounded(parts: tuple[Any, ...], given: Any) -> Any:  # noqa: ANN401
             if isinstance(limit, ReadAs):
                 given = limit.read(given)
     except ValueError as error:
-        raise UnfitError(f": {error}") from error
+        raise UnfitError(f": {error}", is_told=True) from error
     value = fitted(hint, given)
     for limit in limits:
         if reason := _reason(limit, value):
-            raise UnfitError(reason)
+            raise UnfitError(reason, is_told=True)
     return value
 
 
@@ -73,13 +78,13 @@ def _reason(limit: object, value: Any) -> str | None:  # noqa: ANN401
     """Say why a value is out of a limit; None where it is not."""
     match limit:
         case Ge(ge=bound) if value < bound:
-            return f" must be at least {bound}"
+            return f" must be at least {bound} (got {value})"
         case Gt(gt=bound) if value <= bound:
-            return f" must be more than {bound}"
+            return f" must be more than {bound} (got {value})"
         case Le(le=bound) if value > bound:
-            return f" must be at most {bound}"
+            return f" must be at most {bound} (got {value})"
         case Lt(lt=bound) if value >= bound:
-            return f" must be less than {bound}"
+            return f" must be less than {bound} (got {value})"
         case MinLen() if not value:
             return " must not be empty"
     return None
@@ -118,7 +123,7 @@ def _part(hint: Any, given: object, place: str | int) -> Any:  # noqa: ANN401
     try:
         return fitted(hint, given)
     except UnfitError as error:
-        raise UnfitError(f"[{place!r}]{error}") from error
+        raise UnfitError(f"[{place!r}]{error}", is_told=error.is_told) from error
 
 
 def _object(given: object) -> Mapping[str, Any]:

@@ -63,7 +63,8 @@ class Checked:
             except OptionsError as error:
                 faults += error.faults
             except UnfitError as error:
-                faults.append(Fault(name, str(error), given))
+                shown = None if error.is_told else given
+                faults.append(Fault(name, str(error), shown))
         if faults:
             raise OptionsError.of(faults)
         self.check()

@@ -14,7 +14,10 @@ from reward_profiling.planning.options import PlanOptions
         ({"limit": 0}, r"^limit must be at least 1 \(got 0\)$"),
         ({"limit": -3}, r"^limit must be at least 1 \(got -3\)$"),
         ({"num_repeats": 0}, r"^num_repeats must be at least 1 \(got 0\)$"),
-        ({"num_repeats": {"a": 0}}, r"^num_repeats\['a'\] must be at least 1$"),
+        (
+            {"num_repeats": {"a": 0}},
+            r"^num_repeats\['a'\] must be at least 1 \(got 0\)$",
+        ),
         ({"num_repeats": {}}, "names no agent"),
         ({"fan_out": {"a": []}}, "at least one agent"),
         ({"fan_out": {"a": ["b", "b"]}}, "each once"),

@@ -5,19 +5,34 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Never
+from typing import Never
 
-from cyclopts import Parameter
-
+from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions
+from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.importing import to_stay
-from reward_profiling.cli.terminal import Live, complain, err, show_summary
-from reward_profiling.collecting.options import CollectOptions
+from reward_profiling.cli.option_groups import (
+    ADAPTIVE,
+    BASELINE,
+    COLLECTION,
+    METRICS,
+    PLAN,
+    PROFILE,
+    SERVERS,
+    SPREADING,
+    fields_of,
+)
+from reward_profiling.cli.summary_view import show_summary
+from reward_profiling.cli.terminal.live import Live
+from reward_profiling.cli.terminal.screen import complain, err
+from reward_profiling.collecting.options import AggregateOptions, CollectOptions
+from reward_profiling.collecting.spreading.spread import SpreadOptions
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.runner_extras import need_extra
 from reward_profiling.planning.materialization import check_input, refuse_change
 from reward_profiling.planning.options import PlanOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.servers.child_processes import leftovers_stopped
 from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.server_sessions import check_servers
@@ -37,9 +52,23 @@ _PREFECT_DEFAULTS = {
 }
 
 
+for value, group in (
+    (RewardProfilingParams, PLAN),
+    (ServerOptions, SERVERS),
+    (PlanOptions, PLAN),
+    (CollectOptions, COLLECTION),
+    (AdaptiveOptions, ADAPTIVE),
+    (SpreadOptions, SPREADING),
+    (AggregateOptions, METRICS),
+    (ProfileOptions, PROFILE),
+    (BaselineOptions, BASELINE),
+):
+    fields_of(group)(value)
+
+
 def run(
     *,
-    params: Annotated[RewardProfilingParams, Parameter(name="*")],
+    params: RewardProfilingParams,
 ) -> int:
     """Plan, collect and profile; the same command again does only the rest.
 
