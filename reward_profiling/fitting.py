@@ -6,7 +6,6 @@ it may stand bounds of `annotated_types`, and `ReadAs`. Numbers and objects
 may be given as text, as the command line has them.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -128,6 +127,8 @@ def _part(hint: Any, given: object, place: str | int) -> Any:  # noqa: ANN401
 
 def _object(given: object) -> Mapping[str, Any]:
     if _is_json_object(given):
+        import json  # noqa: PLC0415 - few options are objects
+
         with suppress(ValueError):
             given = json.loads(given)
     if not isinstance(given, Mapping):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 
+from reward_profiling.cli.importing import to_stay
+
 
 def main() -> None:
     """Run the command line and exit with its code."""
@@ -13,24 +15,26 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # none is there when it was closed
             # Words matter more than a sign that the terminal's encoding lacks.
             stream.reconfigure(errors="replace")
-    with _ended_by_interrupts():
+    with _starting():
         from reward_profiling.cli.app import run  # noqa: PLC0415 - takes a while
 
-    sys.exit(run(sys.argv[1:], _ended_by_interrupts()))
+    sys.exit(run(sys.argv[1:], _starting()))
 
 
 @contextmanager
-def _ended_by_interrupts() -> Iterator[None]:
-    """Have Ctrl-C end the process at once, without a word: nothing is begun yet.
+def _starting() -> Iterator[None]:
+    """Import to stay, and have Ctrl-C end the process at once: nothing is begun yet.
 
     As an exception it would be a traceback, and some extension modules crash when one
     comes while they are imported.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # whoever started us has it ignored
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Whoever started us may have it ignored.
+    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_heard:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        yield
+        with to_stay():
+            yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if is_heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -73,8 +73,11 @@ class Screen:
             else:
                 stream.writelines(f"{line.label}{line.text}\n" for line in lines)
             stream.flush()
-        except BrokenPipeError:
+        except OSError as error:
+            # At exit, what could not be written would be tried again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if not isinstance(error, BrokenPipeError):
+                raise
 
     def _show_in_colours(self, lines: Iterable[Line]) -> None:
         from rich.text import Text  # noqa: PLC0415 - terminals alone need it
