@@ -10,7 +10,7 @@ from reward_profiling.choosing import plan_extension
 from reward_profiling.choosing.adaptive_rounds import (
     AdaptiveOptions,
     AdaptiveSummary,
-    in_words,
+    round_in_words,
 )
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.options import ProfileOptions
@@ -28,5 +28,5 @@ async def grow_plan(
     """
     files = RunFiles(output)
     summary = await asyncio.to_thread(plan_extension.grow_plan, files, options, reading)
-    tell(in_words(summary))
+    tell(round_in_words(summary))
     return summary

@@ -164,7 +164,7 @@ def _summary(
     )
 
 
-def in_words(summary: AdaptiveSummary) -> str:
+def round_in_words(summary: AdaptiveSummary) -> str:
     """Say what a round does or why there is none, and what equal repeats would cost."""
     told = (
         f"{summary.num_settled} of {summary.num_tasks} tasks settled,"

@@ -17,8 +17,8 @@ from reward_profiling.reporting.summary_words import (
     COLUMNS,
     LEGEND,
     agent_cells,
-    findings,
     headline,
+    notices,
 )
 
 _STYLES = {"critical": "bold red", "warning": "yellow", "note": "cyan"}
@@ -38,8 +38,8 @@ def _counts(summary: RunSummary, width: int) -> Iterator[Line]:
     """Yield what is missing first, then a table of the agents."""
     is_whole = not summary.is_partial and not summary.unscored
     yield Line(headline(summary), "bold green" if is_whole else "bold yellow")
-    for finding in findings(summary):
-        yield Line(f"  ! {finding}", "yellow")
+    for notice in notices(summary):
+        yield Line(f"  ! {notice}", "yellow")
     yield Line("")
     rows = [agent_cells(agent) for agent in summary.agents]
     yield from table_lines(COLUMNS, rows, width)
@@ -56,9 +56,9 @@ def _insights(summary: RunSummary, width: int) -> Iterator[Line]:
     from reward_profiling.insights.insights_file import (  # noqa: PLC0415
         read_insights_head,
     )
-    from reward_profiling.reporting.insight_words import in_words  # noqa: PLC0415
+    from reward_profiling.reporting.insight_words import insights_in_words  # noqa: PLC0415
 
-    for name, sentence in in_words(read_insights_head(files.insights)):
+    for name, sentence in insights_in_words(read_insights_head(files.insights)):
         label = Line(f" {name}".ljust(_LABEL), "bold")
         yield from labelled_lines(label, sentence, width)
     yield Line("")

@@ -14,7 +14,7 @@ from reward_profiling.numerics.figures import figure, percent
 _TRIES = (2, 4, 8, 16, 32, 64)
 
 
-def in_words(insights: Insights) -> list[tuple[str, str]]:
+def insights_in_words(insights: Insights) -> list[tuple[str, str]]:
     """Return the headline numbers of a run, each as (what, sentence)."""
     run = insights.run
     if run.reward.macro_mean is None:

@@ -180,7 +180,7 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def findings(summary: RunSummary) -> list[str]:
+def notices(summary: RunSummary) -> list[str]:
     """Say what a person should look at before trusting the numbers."""
     found = [
         f"{agent.agent}: every one of its {agent.num_scored_tasks} tasks"

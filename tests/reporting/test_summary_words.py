@@ -139,19 +139,19 @@ def test_findings_say_when_no_task_can_teach() -> None:
     always = agent(agent="a", never_pass=0, sometimes_pass=0, always_pass=3)
     nothing = agent(agent="x", never_pass=0, sometimes_pass=0, always_pass=0)
 
-    assert summary_words.findings(run(AGENT, never, always, nothing)) == [
+    assert summary_words.notices(run(AGENT, never, always, nothing)) == [
         "n: every one of its 3 tasks never passes: passing alone can teach nothing",
         "a: every one of its 3 tasks always passes: passing alone can teach nothing",
     ]
 
 
 def test_findings_end_with_what_is_missing_and_the_warnings() -> None:
-    found = summary_words.findings(run(agent(collected=5), warnings=("look here",)))
+    found = summary_words.notices(run(agent(collected=5), warnings=("look here",)))
 
     assert found == ["math_agent: 5 of 12 rollouts collected", "look here"]
 
 
 def test_findings_name_the_agents_whose_records_do_not_count() -> None:
-    found = summary_words.findings(run(AGENT, agent(agent="m", masked=9, scored=3)))
+    found = summary_words.notices(run(AGENT, agent(agent="m", masked=9, scored=3)))
 
     assert found == ["m: 3 of 12 records count: 9 masked"]

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions, in_words
+from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions, round_in_words
 from reward_profiling.choosing.plan_extension import grow_plan
 from reward_profiling.cli.exit_codes import STOPPED, ExitCode
 from reward_profiling.cli.option_groups import (
@@ -115,7 +115,7 @@ async def _collect_rounds(
                 return shards
             reading = ProfileOptions(pass_threshold=adaptive.pass_threshold)
             grown = grow_plan(files, adaptive, reading)
-            err.print(in_words(grown))
+            err.print(round_in_words(grown))
             if not grown.num_new:
                 return shards
 

@@ -22,7 +22,7 @@ from reward_profiling.reporting.inspection import (
     overview,
 )
 from reward_profiling.reporting.overview import Tenth
-from reward_profiling.reporting.summary_words import COLUMNS, agent_cells, findings
+from reward_profiling.reporting.summary_words import COLUMNS, agent_cells, notices
 
 _BAR = "█"
 _PARTS = " ▏▎▍▌▋▊▉"
@@ -109,8 +109,8 @@ def _show_completion(found: Overview, counts: RunSummary) -> None:
             parts.append(f"{count} {words}")
     style = "yellow" if counts.is_partial else "green"
     out.print(", ".join(parts), f"bold {style}")
-    for finding in findings(counts):
-        out.print(f"  ! {finding}", "yellow")
+    for notice in notices(counts):
+        out.print(f"  ! {notice}", "yellow")
 
 
 def _show_health(files: RunFiles) -> None:
