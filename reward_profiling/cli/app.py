@@ -87,15 +87,15 @@ _NO_SERVERS = "give one of --head-url, --gym-config, --gym-resources-server and 
 
 
 def run(
-    arguments: list[str], reading: AbstractContextManager[object] | None = None
+    arguments: list[str], starting: AbstractContextManager[object] | None = None
 ) -> int:
     """Run one command and return its exit code; errors are told, not traced.
 
-    `reading` is entered until the arguments are read and what the command needs is
+    `starting` is entered until the arguments are read, and what the command needs is
     imported.
     """
     try:
-        with reading or nullcontext():
+        with starting or nullcontext():
             command, bound, _ = app.parse_args(arguments)
         return int(command(*bound.args, **bound.kwargs) or ExitCode.WHOLE)
     except CycloptsError as error:

@@ -11,7 +11,9 @@ from cyclopts import Group, Parameter, Token
 
 PLAN = Group.create_ordered("Input and plan")
 SERVERS = Group.create_ordered("Servers")
-COLLECTION = Group.create_ordered("Collection")
+COLLECTION = Group.create_ordered(
+    "Collection", help="Durations are seconds, or text such as 90s, 15m or 4:00:00."
+)
 ADAPTIVE = Group.create_ordered("Adaptive repeats")
 SPREADING = Group.create_ordered("Spreading over machines")
 METRICS = Group.create_ordered("The servers' own metrics")

@@ -38,6 +38,9 @@ class HelpPage:
         if not panel.entries:
             return
         out.print(str(panel.title), "bold")
+        if panel.description:
+            said = _plain(panel.description)
+            out.show(labelled_lines(Line("  "), said, self._width, "dim"))
         column = min(_COLUMN[panel.format], int(self._width * _SHARE))
         for entry in panel.entries:
             out.show(_lines(entry, column, self._width))
