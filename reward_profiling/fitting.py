@@ -7,6 +7,7 @@ may be given as text, as the command line has them.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,6 +45,17 @@ class UnfitError(ValueError):
         """Whether the reason says what was given."""
 
 
+def spelled(pattern: str, like: str) -> ReadAs:
+    """Say how text is spelled: by a regular expression, and in words."""
+
+    def read(given: object) -> object:
+        if isinstance(given, str) and not re.fullmatch(pattern, given):
+            raise UnfitError(f" must be {like}")
+        return given
+
+    return ReadAs(read, pattern)
+
+
 def fitted(hint: Any, given: Any) -> Any:  # noqa: ANN401
     """Return what was given as a type has it.
 
@@ -64,6 +76,8 @@ def _bounded(parts: tuple[Any, ...], given: Any) -> Any:  # noqa: ANN401
         for limit in limits:
             if isinstance(limit, ReadAs):
                 given = limit.read(given)
+    except UnfitError:
+        raise
     except ValueError as error:
         raise UnfitError(f": {error}", is_told=True) from error
     value = fitted(hint, given)

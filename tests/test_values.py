@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import TypeAdapter, ValidationError
 
 from reward_profiling.errors import ConfigError, OptionsError
-from reward_profiling.fitting import ReadAs
+from reward_profiling.fitting import ReadAs, spelled
 from reward_profiling.values import Checked, JsonObject, Name, Seconds
 
 
@@ -64,8 +64,11 @@ class Whole(Checked):
     place: Path = Path()
     """Where."""
 
-    spelled: Annotated[str, ReadAs(_even, "^[a-z]+$")] = ""
+    even: Annotated[str, ReadAs(_even)] = ""
     """What is not odd."""
+
+    low: Annotated[str, spelled("^[a-z]+$", "low letters")] = "a"
+    """What has low letters."""
 
     part: Part = field(default_factory=Part)
     """A part."""
@@ -127,7 +130,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"lists": {"a": "b"}}, "lists['a'] must be a list"),
     ({"members": [1]}, "members must be a JSON object"),
     ({"place": 1}, "place must be a path"),
-    ({"spelled": "odd"}, "spelled: 'odd' is not even"),
+    ({"even": "odd"}, "even: 'odd' is not even"),
+    ({"low": "UP"}, "low must be low letters"),
     ({"part": {"size": 0}}, "size must be at least 1 (got 0)"),
     ({"part": {"sise": 1}}, "sise is no option"),
     ({"part": 3}, "part must be a JSON object"),
@@ -186,5 +190,5 @@ def test_the_form_knows_titles_documentation_bounds_and_spelling() -> None:
         "title": "Count", "type": "integer",
     }  # fmt: skip
     assert fields["is_open"]["title"] == "Is open"
-    assert fields["spelled"]["pattern"] == "^[a-z]+$"
+    assert fields["low"]["pattern"] == "^[a-z]+$"
     assert fields["wait"]["exclusiveMinimum"] == 0

@@ -1,6 +1,5 @@
 """How owed rollouts are collected, and what counts as zero, as people set it."""
 
-import re
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Self
 
@@ -8,18 +7,12 @@ from annotated_types import Ge, Le
 
 from reward_profiling.collecting.budgets import PATTERN, FailureBudget
 from reward_profiling.errors import ConfigError
-from reward_profiling.fitting import ReadAs
+from reward_profiling.fitting import ReadAs, spelled
 from reward_profiling.values import Checked, Seconds
 
 _MAX_SHARDS = 65_536
-_SHARD = r"^\d+/\d+$"
+_SHARD = spelled(r"^\d+/\d+$", "I/N, such as 0/4")
 Dispatch = Literal["plan", "interleaved", "longest-first"]
-
-
-def _shard(given: object) -> object:
-    if isinstance(given, str) and not re.search(_SHARD, given):
-        raise ValueError(f"{given!r} is no shard; write I/N, such as 0/4")
-    return given
 
 
 def _budget(given: object) -> object:
@@ -42,7 +35,7 @@ class CollectOptions(Checked):
     """Parts that the plan is dealt into, collected side by side. More than one writes
     a file for each and merges them."""
 
-    shard: Annotated[str, ReadAs(_shard, _SHARD)] | None = None
+    shard: Annotated[str, _SHARD] | None = None
     """Collect only shard I of N, as "I/N" with I from 0: for several processes or
     machines on one output. `merge` puts the shards together."""
 

@@ -5,7 +5,6 @@ shard is started again, a bounded number of times.
 """
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -14,19 +13,13 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from reward_profiling.errors import ConfigError
-from reward_profiling.fitting import ReadAs
+from reward_profiling.fitting import spelled
 from reward_profiling.texts.secret_values import has_secret, secret_values
 from reward_profiling.values import Checked, JsonObject, Name, Seconds
 
 Runner = Literal["threads", "dask", "ray", "slurm", "work-pool"]
 _WITH_ADDRESS = ("dask", "ray")
-_DEPLOYMENT = r"^[^/]+/[^/]+$"
-
-
-def _deployment(given: object) -> object:
-    if isinstance(given, str) and not re.search(_DEPLOYMENT, given):
-        raise ValueError(f"{given!r} is no deployment; write FLOW/NAME")
-    return given
+_DEPLOYMENT = spelled(r"^[^/]+/[^/]+$", "FLOW/NAME")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,9 +46,7 @@ class SpreadOptions(Checked):
     {"slurm_partition": "cpu", "timeout_min": 240}, for the cluster that Dask or Ray
     starts, or the job variables of a work pool's runs."""
 
-    shard_deployment: Annotated[str, ReadAs(_deployment, _DEPLOYMENT)] = (
-        "collect-shard/collect-shard"
-    )
+    shard_deployment: Annotated[str, _DEPLOYMENT] = "collect-shard/collect-shard"
     """Deployment whose runs collect the shards on a work pool, as FLOW/NAME."""
 
     shard_restarts: Annotated[int, Ge(0), Le(100)] = 3
