@@ -51,7 +51,6 @@ _PREFECT_DEFAULTS = {
     "DO_NOT_TRACK": "1",
 }
 
-
 for value, group in (
     (RewardProfilingParams, PLAN),
     (ServerOptions, SERVERS),
@@ -66,10 +65,7 @@ for value, group in (
     fields_of(group)(value)
 
 
-def run(
-    *,
-    params: RewardProfilingParams,
-) -> int:
+def run(*, params: RewardProfilingParams) -> int:
     """Plan, collect and profile; the same command again does only the rest.
 
     Args:
@@ -163,12 +159,18 @@ def _run_flow(params: RewardProfilingParams) -> int:
     if ended.message:
         complain(ended.message)
     if ended.is_prefect_away:
-        # At exit Prefect waits a minute and a half for its server, and nothing of ours
-        # is left to do.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(ended.exit_code)
+        _leave_prefect(ended.exit_code)
     return ended.exit_code
+
+
+def _leave_prefect(code: ExitCode | int) -> Never:
+    """End the process at once, though Prefect has logs and events to send.
+
+    Its services register with `threading` to be waited for, before anything that
+    `atexit` runs, and would ask a server that is gone for a minute and a half. Nothing
+    of ours is left to do, and all that is printed is flushed.
+    """
+    os._exit(code)
 
 
 def _exit_on_sigterm(*_: object) -> Never:
