@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from reward_profiling.cli.exit_codes import STOPPED, ExitCode, code_of, words_of
+from reward_profiling.cli.option_groups import leave_checks_to_values
 from reward_profiling.cli.terminal.help_page import HelpPage
 from reward_profiling.cli.terminal.screen import complain
 from reward_profiling.errors import RewardProfilingError
@@ -32,6 +33,7 @@ app = App(
         consume_multiple=True,
         show_default=_default_shown,
     ),
+    config=leave_checks_to_values,
     exit_on_error=False,
     print_error=False,
     help_on_error=False,

@@ -7,7 +7,7 @@ hands their texts on as they are: the value reads them, and refuses what does no
 from collections.abc import Mapping, Sequence
 from typing import Any, get_origin
 
-from cyclopts import Group, Parameter, Token
+from cyclopts import ArgumentCollection, Group, Parameter, Token
 
 PLAN = Group.create_ordered("Input and plan")
 SERVERS = Group.create_ordered("Servers")
@@ -27,6 +27,17 @@ BASELINE = Group.create_ordered("Baseline")
 def fields_of(group: Group) -> Parameter:
     """Say of a parameter that the fields of its value are options of a group."""
     return Parameter(name="*", group=group, converter=_as_given)
+
+
+def leave_checks_to_values(
+    _app: object, _commands: object, arguments: ArgumentCollection
+) -> None:
+    """Keep cyclopts from checking texts by Pydantic, where something imported that.
+
+    The values do it themselves, in the same words wherever they are made.
+    """
+    for argument in arguments:
+        argument.field_info.annotation = Any
 
 
 def _as_given(

@@ -12,6 +12,7 @@ from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions
 from reward_profiling.choosing.comparison import CompareOptions
 from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.choosing.selection import SelectOptions
+from reward_profiling.cli import app
 from reward_profiling.collecting.options import AggregateOptions, CollectOptions
 from reward_profiling.collecting.spreading.spread import SpreadOptions
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
@@ -32,7 +33,7 @@ OF_MATERIALIZE = [
     "--responses-create-params", '{"temperature": 0.5, "metadata": {"team": "x"}}',
 ]  # fmt: skip
 OF_COLLECT = [
-    "--concurrency", "7", "--num-shards", "2", "--rollout-timeout", "1.5",
+    "--concurrency", "7", "--num-shards", "2", "--rollout-timeout", "1.5m",
     "--retries", "0", "--max-attempts", "2",
 ]  # fmt: skip
 
@@ -222,13 +223,20 @@ RUN = ["run", "--output", "r.jsonl"]
     ],
 )
 def test_wrong_options_are_told_in_a_line(
-    command: Run, tmp_path: Path, arguments: list[str], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
 ) -> None:
-    done = command(*arguments)
+    monkeypatch.chdir(tmp_path)
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert said in done.stderr
+    code = app.run(arguments)
+
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (2, "")
+    assert shown.err.startswith("error: ")
+    assert said in shown.err
     assert list(tmp_path.iterdir()) == []
 
 

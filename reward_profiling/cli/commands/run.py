@@ -163,7 +163,7 @@ def _run_flow(params: RewardProfilingParams) -> int:
     return ended.exit_code
 
 
-def _leave_prefect(code: ExitCode | int) -> Never:
+def _leave_prefect(code: int) -> Never:
     """End the process at once, though Prefect has logs and events to send.
 
     Its services register with `threading` to be waited for, before anything that
