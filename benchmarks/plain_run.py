@@ -9,7 +9,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from reward_profiling.cli.terminal import Live, show_summary
+from reward_profiling.cli.summary_view import show_summary
+from reward_profiling.cli.terminal.live import Live
 from reward_profiling.collecting.aggregation.aggregate_metrics import aggregate
 from reward_profiling.collecting.open_shard import open_shard
 from reward_profiling.collecting.options import AggregateOptions, CollectOptions
@@ -22,7 +23,7 @@ from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.profile_run import profile_output
 from reward_profiling.reporting.report_run import add_report
-from reward_profiling.reporting.run_lists import page_of
+from reward_profiling.reporting.run_lists import read_run_facts
 from reward_profiling.reporting.run_report import report
 from reward_profiling.servers.readiness import read_servers
 from reward_profiling.stop_scope import StopScope
@@ -41,7 +42,7 @@ async def run(source: Path, files: RunFiles, head: str, numbers: list[int]) -> N
     await aggregate(files, known, AggregateOptions())
     summary = profile_output(files, ProfileOptions())
     summary = add_report(add_insights(summary, files, ProfileOptions()), files)
-    report(page_of(summary, files))
+    report(read_run_facts(summary, files))
     show_summary(summary)
 
 

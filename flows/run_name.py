@@ -11,7 +11,7 @@ def run_name() -> str:
     """Name the present flow run after its parameters."""
     params = flow_run.parameters.get("params")
     if isinstance(params, dict):
-        params = RewardProfilingParams.model_validate(params)
+        params = RewardProfilingParams.made(params)
     if not isinstance(params, RewardProfilingParams):
         return "profile"
     return sentence(params.at(scheduled_start()))

@@ -1,6 +1,7 @@
 """The flow that a worker runs for another run: one shard, from plan to records."""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 
 from prefect import flow
@@ -17,10 +18,11 @@ from reward_profiling.reporting.outcome import INTERRUPTED_STATE, PARTIAL_STATE
 from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.stop_scope import StopScope
 from reward_profiling.tasks.collect_led_shard import collect_led_shard
-from reward_profiling.values import Frozen
+from reward_profiling.values import Checked
 
 
-class ShardRun(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardRun(Checked):
     """One shard, as the run that leads it hands it to a worker. Not to be filled in."""
 
     output: Path

@@ -3,6 +3,7 @@
 ```
 RewardProfilingError(Exception)
 ├── ConfigError(ValueError)            the operator must change something; exit 2
+│   ├── OptionsError                   options do not fit: which, and why
 │   ├── DatasetError                   input rows cannot be used: file, line, why
 │   └── PlanChangedError               the output holds another plan; kept
 ├── RecordError(ValueError)            files contradict each other or themselves; exit 2
@@ -23,6 +24,7 @@ run raises. Every leaf can be pickled, so that it crosses Prefect's task runners
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 SHOWN_FAULTS = 20
 
@@ -33,6 +35,38 @@ class RewardProfilingError(Exception):
 
 class ConfigError(RewardProfilingError, ValueError):
     """The operator must change an option or a file; printed without a traceback."""
+
+
+class Fault(NamedTuple):
+    """An option that does not fit."""
+
+    option: str
+    """Its name, such as max_attempts."""
+    reason: str
+    """What follows the name, such as " must be a whole number"."""
+    given: object = None
+    """What was given, where the reason does not say it; a secret may be given here."""
+
+
+class OptionsError(ConfigError):
+    """Options do not fit; text that was given for them is kept, and not shown."""
+
+    def __init__(self, said: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(said, tuple(faults))
+        self.faults = tuple(faults)
+
+    @classmethod
+    def of(cls, faults: Sequence[Fault]) -> "OptionsError":
+        """Make the error of faults, a line for each."""
+        return cls("\n".join(f"{one.option}{one.reason}" for one in faults), faults)
+
+    def __str__(self) -> str:
+        """Give what is said."""
+        return str(self.args[0])
+
+    def __repr__(self) -> str:
+        """Give the same: what is logged of an error may be seen by others."""
+        return f"OptionsError({str(self)!r})"
 
 
 class DatasetError(ConfigError):

@@ -8,7 +8,7 @@ from prefect.cache_policies import NO_CACHE
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.outcome import state_message
-from reward_profiling.reporting.run_lists import page_of
+from reward_profiling.reporting.run_lists import read_run_facts
 from reward_profiling.reporting.run_report import (
     agent_rows,
     failed_caption,
@@ -23,18 +23,18 @@ from reward_profiling.tasks.shared.run_page import announce, show, table, text
 @task(name="publish-profile", task_run_name="publish", cache_policy=NO_CACHE)
 async def publish_profile(summary: RunSummary, files: RunFiles) -> None:
     """Show the summary as tables and as a report; the files stay where they are."""
-    page = await asyncio.to_thread(page_of, summary, files)
+    facts = await asyncio.to_thread(read_run_facts, summary, files)
     said = state_message(summary)
-    failed, slowest = failed_rows(page), slow_rows(page)
+    failed, slowest = failed_rows(facts), slow_rows(facts)
     reports = [
-        text("reward-profiling-report", report(page), said),
-        table("reward-profiling-agents", agent_rows(page), said),
+        text("reward-profiling-report", report(facts), said),
+        table("reward-profiling-agents", agent_rows(facts), said),
     ]
     if failed:
-        caption = failed_caption(page, len(failed))
+        caption = failed_caption(facts, len(failed))
         reports.append(table("reward-profiling-failures", failed, caption))
     if slowest:
-        caption = slow_caption(page)
+        caption = slow_caption(facts)
         reports.append(table("reward-profiling-slowest", slowest, caption))
     await show(*reports)
     announce(summary)

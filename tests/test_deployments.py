@@ -37,7 +37,7 @@ def test_an_entrypoint_is_a_module_path_to_a_flow(deployed: dict[str, Any]) -> N
 def test_the_parameters_are_the_flows_and_the_output_has_a_folder_for_each_run(
     deployed: dict[str, Any],
 ) -> None:
-    params = RewardProfilingParams.model_validate(deployed["parameters"]["params"])
+    params = RewardProfilingParams.made(deployed["parameters"]["params"])
 
     assert "{date}" in str(params.output)
     assert deployed["description"]

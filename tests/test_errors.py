@@ -6,6 +6,7 @@ from reward_profiling import errors
 
 BASES = [
     (errors.ConfigError, errors.RewardProfilingError, ValueError),
+    (errors.OptionsError, errors.ConfigError, ValueError),
     (errors.DatasetError, errors.ConfigError, ValueError),
     (errors.PlanChangedError, errors.ConfigError, ValueError),
     (errors.RecordError, errors.RewardProfilingError, ValueError),
@@ -99,3 +100,20 @@ def test_only_an_unavailable_server_is_worth_a_retry() -> None:
     retried = {leaf for leaf in LEAVES if issubclass(leaf, errors.GymUnavailableError)}
 
     assert retried == {errors.GymUnavailableError, errors.ReplyLostError}
+
+
+def test_options_error_keeps_what_was_given_and_hides_it() -> None:
+    faults = [
+        errors.Fault("limit", " must be at least 1 (got 0)"),
+        errors.Fault("retries", " must be a whole number", "sk-secret"),
+    ]
+    error = errors.OptionsError.of(faults)
+
+    found = pickle.loads(pickle.dumps(error))  # noqa: S301
+
+    assert list(found.faults) == faults
+    assert str(found).splitlines() == [
+        "limit must be at least 1 (got 0)",
+        "retries must be a whole number",
+    ]
+    assert "sk-secret" not in repr(found)

@@ -17,6 +17,7 @@ from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
+from pydantic_core import to_jsonable_python
 
 from reward_profiling.errors import ConfigError
 from reward_profiling.flows.shard_run import ShardRun
@@ -61,7 +62,7 @@ async def submit(led: LedShards, index: int, start: int) -> FlowRun:
     try:
         return await arun_deployment(
             led.spread.shard_deployment,
-            parameters={"params": params.model_dump(mode="json")},
+            parameters={"params": to_jsonable_python(params)},
             timeout=0,
             flow_run_name=f"{led.name(index)} of {led.files.rollouts}",
             idempotency_key=f"{flow_run.id}-{led.leader.token}-{index}-{start}",

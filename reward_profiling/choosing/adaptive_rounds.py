@@ -8,29 +8,31 @@ repeats are for measuring a mean.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-from pydantic import Field
+from annotated_types import Ge, Gt, Lt
 
 from reward_profiling.numerics.uncertainty import wilson
-from reward_profiling.values import Frozen
+from reward_profiling.values import Checked
 
 
-class AdaptiveOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdaptiveOptions(Checked):
     """Whether tasks get more repeats by what their rollouts say, and how many."""
 
     adaptive: bool = False
     """Go on with more repeats of the tasks that are still open, in rounds:
     --num-repeats is what every task begins with."""
 
-    max_repeats: Annotated[int, Field(ge=2)] = 64
+    max_repeats: Annotated[int, Ge(2)] = 64
     """Repeats that a task may have at most."""
 
-    target_width: Annotated[float, Field(gt=0, lt=1)] | None = None
+    target_width: Annotated[float, Gt(0), Lt(1)] | None = None
     """Width of the 95 % interval of a task's pass rate at which it is settled. Default:
     a task is settled as soon as it is known to pass sometimes."""
 
-    max_rollouts: Annotated[int, Field(ge=1)] | None = None
+    max_rollouts: Annotated[int, Ge(1)] | None = None
     """Rollouts that may be planned in all, those of the first round included. Default:
     no bound but max_repeats."""
 
@@ -47,7 +49,8 @@ class TaskState(NamedTuple):
     """Passing ones."""
 
 
-class AdaptiveSummary(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdaptiveSummary:
     """What an adaptive plan came to so far."""
 
     num_new: int

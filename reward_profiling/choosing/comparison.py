@@ -3,22 +3,24 @@
 What cannot be told is said to be so: a verdict is PASS, REGRESSED or INCONCLUSIVE.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from annotated_types import Ge
 
 from reward_profiling.numerics.uncertainty import Interval
-from reward_profiling.values import Computed, Frozen
+from reward_profiling.values import Checked
 
 SCHEMA_VERSION = 1
 Judgement = Literal["PASS", "REGRESSED", "INCONCLUSIVE"]
 Measure = Literal["reward", "pass-rate"]
 
 
-class CompareOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CompareOptions(Checked):
     """What is compared, and what is too much worse."""
 
-    max_regression: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    max_regression: Annotated[float, Ge(0)] | None = None
     """How much worse the candidate may be, in units of the measure. Default: no
     verdict, only numbers."""
 
@@ -28,11 +30,12 @@ class CompareOptions(Frozen):
     every_agent: bool = False
     """Let the verdict be the worst of the agents', instead of that over all tasks."""
 
-    pass_threshold: Annotated[float, Field(allow_inf_nan=False)] = 1.0
+    pass_threshold: float = 1.0
     """A rollout passes when its reward is at least this, give or take 1e-9."""
 
 
-class McNemar(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class McNemar:
     """Tasks that most rollouts pass, before and after; exact, two-sided."""
 
     gained: int
@@ -55,7 +58,8 @@ class McNemar(Computed):
     None where nothing flipped."""
 
 
-class Difference(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
     """Candidate less baseline over paired tasks."""
 
     agent: str | None
@@ -107,7 +111,8 @@ class Difference(Computed):
     """None without a bound."""
 
 
-class Flip(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flip:
     """A task that most rollouts passed in one run and not in the other."""
 
     agent: str
@@ -138,7 +143,8 @@ class Flip(Computed):
     """Of so many."""
 
 
-class Unpaired(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unpaired:
     """A task that is not compared."""
 
     agent: str
@@ -154,7 +160,8 @@ class Unpaired(Computed):
     """Why not."""
 
 
-class Comparison(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
     """Everything that two runs of the same tasks say of each other."""
 
     schema_version: int = SCHEMA_VERSION

@@ -1,19 +1,21 @@
 """What a run is compared with, as people set it."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
+from annotated_types import Ge
 
-from reward_profiling.values import Frozen, Name
+from reward_profiling.values import Checked, Name
 
 
-class BaselineOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaselineOptions(Checked):
     """What a run is compared with when it is done."""
 
     baseline: Name | None = None
     """Rollouts file of an earlier output of the same tasks, to compare this one with;
     its plan lies beside it."""
 
-    max_regression: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    max_regression: Annotated[float, Ge(0)] | None = None
     """How much lower than the baseline's the mean reward may be. Worse is a critical
     finding. Default: no verdict, only numbers."""

@@ -1,13 +1,15 @@
 """Selection: which task rows a trainer should see, and what a selection came to."""
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from annotated_types import Ge
 
 from reward_profiling.choosing.selecting.pass_rates import Band, rate_text
 from reward_profiling.errors import ConfigError
-from reward_profiling.values import Frozen, Name
+from reward_profiling.fitting import ReadAs
+from reward_profiling.values import Checked, Name
 from reward_profiling.wire import AGENT_REF, NG_PREFIX, PARAMS, TASK_ID, TASK_INPUT
 
 Order = Literal["input", "hard-first", "easy-first", "informative-first"]
@@ -15,10 +17,11 @@ _OF_A_TASK = frozenset({AGENT_REF, PARAMS, TASK_ID, TASK_INPUT})
 _OLD = "pass_rate"
 Verdict = Literal["kept", "rejected", "undetermined"]
 VERDICTS: tuple[Verdict, ...] = ("kept", "rejected", "undetermined")
-Rate = Annotated[str, BeforeValidator(rate_text)]
+Rate = Annotated[str, ReadAs(rate_text)]
 
 
-class SelectOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectOptions(Checked):
     """Which task rows are kept, and how they are written."""
 
     min_pass_rate: Rate | None = None
@@ -40,7 +43,7 @@ class SelectOptions(Frozen):
     drop_zero_signal: bool = False
     """Reject tasks whose rewards are all the same, whatever their value."""
 
-    min_rollouts: Annotated[int, Field(ge=1)] = 2
+    min_rollouts: Annotated[int, Ge(1)] = 2
     """Scored rollouts below which a task is undetermined."""
 
     annotate: Name | None = None
@@ -58,28 +61,31 @@ class SelectOptions(Frozen):
     agent: Name | None = None
     """Whose rollouts decide, where a task was run by several agents."""
 
-    pass_threshold: Annotated[float, Field(allow_inf_nan=False)] = 1.0
+    pass_threshold: float = 1.0
     """A rollout passes when its reward is at least this, give or take 1e-9."""
 
-    signal_tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
+    signal_tolerance: Annotated[float, Ge(0)] = 1e-6
     """Rewards of a task that differ by no more than this are the same."""
 
     leave_out_empty: bool = False
     """Let records without an answer, neither text nor a call of a tool, decide nothing,
     as masked ones do."""
 
-    @model_validator(mode="after")
-    def _sensible(self) -> Self:
+    def check(self) -> None:
+        """Refuse a band that holds no rate, and a column that is the task's own.
+
+        Raises:
+            ConfigError: it is one of them.
+        """
         low, high = self.band.low, self.band.high
         if low > high or (low == high and (self.band.open_low or self.band.open_high)):
-            raise ValueError(
+            raise ConfigError(
                 f"no pass rate lies between {float(low):g} and {float(high):g}"
             )
         if self.annotate is not None and self.annotate.startswith(NG_PREFIX):
-            raise ValueError(f"annotate: {NG_PREFIX}… names are Gym's own")
+            raise ConfigError(f"annotate: {NG_PREFIX}… names are Gym's own")
         if self.annotate in _OF_A_TASK:
-            raise ValueError(f"annotate: {self.annotate} is a part of the task itself")
-        return self
+            raise ConfigError(f"annotate: {self.annotate} is a part of the task itself")
 
     def require_rule(self) -> None:
         """Refuse a selection that would keep everything.
@@ -121,7 +127,8 @@ class SelectOptions(Frozen):
         )
 
 
-class OldRates(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OldRates:
     """An earlier pass rate of the same rows, against the new one."""
 
     field: str
@@ -143,7 +150,8 @@ class OldRates(Frozen):
     """Rows that the band would have judged otherwise by the earlier rate."""
 
 
-class SelectionSummary(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectionSummary:
     """What a selection came to; the three kinds add up to the input's rows."""
 
     num_rows: int

@@ -9,9 +9,10 @@ from prefect.client.schemas.objects import State
 from prefect.exceptions import Abort, Pause, PrefectException
 from prefect.settings import PREFECT_API_URL
 
-from reward_profiling.cli.exit_codes import ExitCode
+from reward_profiling.cli.exit_codes import STOPPED, ExitCode
 from reward_profiling.cli.importing import to_stay
-from reward_profiling.cli.terminal import STOPPED, Live, warn
+from reward_profiling.cli.terminal.live import Live
+from reward_profiling.cli.terminal.screen import warn
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.reward_profiling import reward_profiling
 from reward_profiling.profiling.options import Strictness

@@ -1,10 +1,8 @@
-"""The installed command: a plain `profile` at once, everything else by `cli.app`."""
+"""The installed command: streams, interrupts and the exit code around the app."""
 
-import gc
-import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 
@@ -17,40 +15,26 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # none is there when it was closed
             # Words matter more than a sign that the terminal's encoding lacks.
             stream.reconfigure(errors="replace")
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["profile"]:
-        _profile_quickly(arguments[1:])
-    with _ended_by_interrupts(), to_stay():
+    with _starting():
         from reward_profiling.cli.app import run  # noqa: PLC0415 - takes a while
 
-    sys.exit(run(arguments))
-
-
-def _profile_quickly(arguments: Sequence[str]) -> None:
-    """Profile and end the process; return where the whole command line has to."""
-    gc.disable()  # what is imported stays
-    with _ended_by_interrupts():
-        from reward_profiling.cli.quick_profile import quick_profile  # noqa: PLC0415 - its point
-
-    code = quick_profile(arguments)
-    gc.enable()
-    if code is None:
-        return
-    # All is written and printed by now, and taking the modules down takes a tenth of a
-    # profile of a thousand rollouts.
-    os._exit(code)
+    sys.exit(run(sys.argv[1:], _starting()))
 
 
 @contextmanager
-def _ended_by_interrupts() -> Iterator[None]:
-    """Have Ctrl-C end the process at once, without a word: nothing is begun yet.
+def _starting() -> Iterator[None]:
+    """Import to stay, and have Ctrl-C end the process at once: nothing is begun yet.
 
     As an exception it would be a traceback, and some extension modules crash when one
     comes while they are imported.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # whoever started us has it ignored
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Whoever started us may have it ignored.
+    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_heard:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        with to_stay():
+            yield
+    finally:
+        if is_heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,6 +1,14 @@
-"""What the command's exit code says."""
+"""How a command ends: its exit code, and what is said of an error of ours."""
 
 from enum import IntEnum
+
+from reward_profiling.errors import (
+    ConfigError,
+    Fault,
+    OptionsError,
+    OutputLockedError,
+    RecordError,
+)
 
 
 class ExitCode(IntEnum):
@@ -18,3 +26,29 @@ class ExitCode(IntEnum):
     """`compare`: the rollouts cannot tell whether it is."""
     INTERRUPTED = 130
     TERMINATED = 143
+
+
+STOPPED = "stopped; run the same command again to do the rest"
+_REFUSED = (ConfigError, RecordError, OutputLockedError)
+
+
+def code_of(error: Exception) -> ExitCode:
+    """Return the exit code: the operator has to change something, or it failed."""
+    return ExitCode.REFUSED if isinstance(error, _REFUSED) else ExitCode.FAILED
+
+
+def words_of(error: Exception) -> str:
+    """Return what is said; of a disk that is full or read-only, the path says it."""
+    if isinstance(error, OptionsError):
+        return "\n".join(map(_on_the_line, error.faults))
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+    return str(error)
+
+
+def _on_the_line(fault: Fault) -> str:
+    """Name an option as the command line has it, which shows what was given."""
+    shown = isinstance(fault.given, str | int | float)
+    given = f" (got {fault.given!r})" if shown else ""
+    return f"--{fault.option.replace('_', '-')}{fault.reason}{given}"

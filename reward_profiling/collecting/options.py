@@ -1,30 +1,41 @@
 """How owed rollouts are collected, and what counts as zero, as people set it."""
 
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from annotated_types import Ge, Le
 
 from reward_profiling.collecting.budgets import PATTERN, FailureBudget
-from reward_profiling.values import Frozen, Seconds
+from reward_profiling.errors import ConfigError
+from reward_profiling.fitting import ReadAs, spelled
+from reward_profiling.values import Checked, Seconds
 
 _MAX_SHARDS = 65_536
+_SHARD = spelled(r"^\d+/\d+$", "I/N, such as 0/4")
 Dispatch = Literal["plan", "interleaved", "longest-first"]
 
 
-class CollectOptions(Frozen):
+def _budget(given: object) -> object:
+    if isinstance(given, str):
+        FailureBudget.parse(given)
+    return given
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectOptions(Checked):
     """How owed rollouts are collected.
 
     Durations are seconds, or text such as "90s", "15m", "4h" or "4:00:00".
     """
 
-    concurrency: Annotated[int, Field(ge=1, le=65536)] = 64
+    concurrency: Annotated[int, Ge(1), Le(65536)] = 64
     """Rollouts in flight at most, over all shards of this run together."""
 
-    num_shards: Annotated[int, Field(ge=1, le=1024)] = 1
+    num_shards: Annotated[int, Ge(1), Le(1024)] = 1
     """Parts that the plan is dealt into, collected side by side. More than one writes
     a file for each and merges them."""
 
-    shard: Annotated[str, Field(pattern=r"^\d+/\d+$")] | None = None
+    shard: Annotated[str, _SHARD] | None = None
     """Collect only shard I of N, as "I/N" with I from 0: for several processes or
     machines on one output. `merge` puts the shards together."""
 
@@ -35,23 +46,23 @@ class CollectOptions(Frozen):
     rollout_timeout: Seconds = 3600.0
     """How long one rollout may take, its retries included; then it is a failure."""
 
-    retries: Annotated[int, Field(ge=0, le=100)] = 4
+    retries: Annotated[int, Ge(0), Le(100)] = 4
     """Times that a rollout is asked for again within the run when a server is away or
     busy (transport faults, 408, 425, 429, 5xx). With 0, no request whose reply was
     lost is sent again."""
 
-    max_attempts: Annotated[int, Field(ge=1)] = 3
+    max_attempts: Annotated[int, Ge(1)] = 3
     """Recorded failures, over all runs of this output, after which a rollout is given
     up."""
 
     retry_given_up: bool = False
     """Try once more what was given up."""
 
-    max_failures: Annotated[str, Field(pattern=PATTERN)] | None = None
+    max_failures: Annotated[str, ReadAs(_budget, PATTERN)] | None = None
     """Stop when more rollouts than this fail in this run: a count, such as "10", or a
     share of those finished, such as "10%", judged from ten on. Default: no bound."""
 
-    identical_failures: Annotated[int, Field(ge=2)] = 10
+    identical_failures: Annotated[int, Ge(2)] = 10
     """Stop when so many rollouts of two tasks or more fail one after another with the
     same words; they are not counted as attempts."""
 
@@ -66,20 +77,23 @@ class CollectOptions(Frozen):
     """How long to wait for a server that does not answer, when there is nothing else to
     do. Its rollouts stay owed."""
 
-    @model_validator(mode="after")
-    def _readable(self) -> Self:
-        FailureBudget.parse(self.max_failures)
-        if self.shard is not None:
-            index, count = self.shard_of
-            if not index < count <= _MAX_SHARDS:
-                last = min(count, _MAX_SHARDS) - 1
-                raise ValueError(
-                    f"shard {self.shard}: I/N runs from 0/N to {last}/N, and N to"
-                    f" {_MAX_SHARDS}"
-                )
-            if self.num_shards > 1:
-                raise ValueError("give shard or num_shards, not both")
-        return self
+    def check(self) -> None:
+        """Refuse a shard that is not one of N, and both ways to have shards.
+
+        Raises:
+            ConfigError: it is so.
+        """
+        if self.shard is None:
+            return
+        index, count = self.shard_of
+        if not index < count <= _MAX_SHARDS:
+            last = min(count, _MAX_SHARDS) - 1
+            raise ConfigError(
+                f"shard {self.shard}: I/N runs from 0/N to {last}/N, and N to"
+                f" {_MAX_SHARDS}"
+            )
+        if self.num_shards > 1:
+            raise ConfigError("give shard or num_shards, not both")
 
     @property
     def shard_of(self) -> tuple[int, int]:
@@ -105,16 +119,16 @@ class CollectOptions(Frozen):
 
     def of_shard(self, index: int) -> Self:
         """Return what collects shard `index` of this run by itself, elsewhere."""
-        return self.model_copy(
-            update={
-                "shard": f"{index}/{self.num_shards}",
-                "num_shards": 1,
-                "concurrency": self.concurrency_of(index),
-            }
+        return replace(
+            self,
+            shard=f"{index}/{self.num_shards}",
+            num_shards=1,
+            concurrency=self.concurrency_of(index),
         )
 
 
-class AggregateOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AggregateOptions(Checked):
     """Which rollouts without a reward count as zero in the servers' own metrics.
 
     Only in those metrics; no record is changed, and the profile counts no zeros.

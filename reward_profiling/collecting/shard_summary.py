@@ -1,9 +1,10 @@
 """What collecting one shard came to, and what merging shards did."""
 
-from reward_profiling.values import Computed
+from dataclasses import dataclass
 
 
-class ShardSummary(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardSummary:
     """What collecting one shard came to."""
 
     path: str
@@ -57,7 +58,8 @@ class ShardSummary(Computed):
         return self.planned - self.found - self.collected
 
 
-class MergeSummary(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MergeSummary:
     """What merging shards came to."""
 
     path: str

@@ -1,7 +1,6 @@
 """The version of this project, as it is installed."""
 
 from functools import cache
-from importlib.metadata import version
 
 _NAME = "gym-reward-profiling"
 
@@ -9,6 +8,8 @@ _NAME = "gym-reward-profiling"
 @cache  # reading it parses the whole README, a few milliseconds each time
 def own_version() -> str:
     """Return the version, such as "0.1.0"."""
+    from importlib.metadata import version  # noqa: PLC0415 - reads mail, and costs so
+
     return version(_NAME)
 
 

@@ -1,6 +1,6 @@
 """The input of a plan: task rows, read and checked whole before anything is written."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,8 @@ class CheckedInput:
         """
         prompt, skills = self.additions.prompt, self.additions.skills
         return {
-            **self.options.model_dump(mode="json"),
-            "prompt_config": None if prompt is None else prompt.model_dump(),
+            **asdict(self.options),
+            "prompt_config": None if prompt is None else asdict(prompt),
             "skills": skills,
         }
 

@@ -1,16 +1,19 @@
 """How task rows become planned rollouts, as people set it."""
 
-from typing import Annotated, Literal, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from annotated_types import Ge
 
-from reward_profiling.values import Frozen, JsonObject, Name
+from reward_profiling.errors import ConfigError
+from reward_profiling.values import Checked, JsonObject, Name
 
-Repeats = Annotated[int, Field(ge=1)]
+Repeats = Annotated[int, Ge(1)]
 RoutingMode = Literal["agent", "legacy", "taskset"]
 
 
-class PlanOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanOptions(Checked):
     """How task rows become planned rollouts."""
 
     num_repeats: Repeats | dict[str, Repeats] | None = 1
@@ -23,7 +26,7 @@ class PlanOptions(Frozen):
     interleave_repeats: bool = False
     """Order the plan by repeat (abcabc) instead of by task (aabbcc)."""
 
-    limit: Annotated[int, Field(ge=1)] | None = None
+    limit: Annotated[int, Ge(1)] | None = None
     """Plan only the first N task rows; at least 1. Default: all."""
 
     agent_name: str | None = None
@@ -32,14 +35,14 @@ class PlanOptions(Frozen):
     default_agent: str | None = None
     """Send rows that name neither an agent nor a task source to this agent."""
 
-    agent_map: dict[str, str] = Field(default_factory=dict)
+    agent_map: dict[str, str] = field(default_factory=dict)
     """JSON object that re-routes agents or task sources: from name to agent name;
     "_default" catches every other row."""
 
-    fan_out: dict[str, list[str]] = Field(default_factory=dict)
+    fan_out: dict[str, list[str]] = field(default_factory=dict)
     """JSON object that runs the rows of one agent or task source on several agents."""
 
-    responses_create_params: JsonObject = Field(default_factory=dict)
+    responses_create_params: JsonObject = field(default_factory=dict)
     """JSON object laid over every row's responses_create_params, such as
     {"temperature": 1.0}; its top-level keys win."""
 
@@ -60,40 +63,44 @@ class PlanOptions(Frozen):
     environment_server_name: Name | None = None
     """Environment server that runs every row in the mode "legacy"."""
 
-    environment_server_routes: dict[str, Name] = Field(default_factory=dict)
+    environment_server_routes: dict[str, Name] = field(default_factory=dict)
     """JSON object that sends rows with task_id and task_input on their way: from
     task_id.taskset to environment server."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def check(self) -> None:
+        """Refuse agents, repeats and routes that contradict each other.
+
+        Raises:
+            ConfigError: they do.
+        """
+        self._check_agents()
+        if isinstance(self.num_repeats, dict) and not self.num_repeats:
+            raise ConfigError("num_repeats names no agent")
+        mode = self.environment_routing_mode
+        if mode == "legacy" and self.environment_server_name is None:
+            raise ConfigError("the routing mode legacy needs environment_server_name")
+        if mode == "taskset" and not self.environment_server_routes:
+            raise ConfigError(
+                "the routing mode taskset needs environment_server_routes"
+            )
+
+    def _check_agents(self) -> None:
         chosen = self.agent_map.get("_default")
         if self.agent_name and chosen and chosen != self.agent_name:
-            raise ValueError(
+            raise ConfigError(
                 f"agent_name {self.agent_name!r} and agent_map._default {chosen!r}"
                 " differ; give one of them"
             )
         if self.default_agent and (self.agent_name or chosen):
-            raise ValueError(
+            raise ConfigError(
                 "default_agent has no effect beside agent_name or agent_map._default;"
                 " give one of them"
             )
         for name, agents in self.fan_out.items():
             if not agents or len(set(agents)) < len(agents):
-                raise ValueError(
+                raise ConfigError(
                     f"fan_out[{name!r}] must list at least one agent, each once"
                 )
-        if isinstance(self.num_repeats, dict) and not self.num_repeats:
-            raise ValueError("num_repeats names no agent")
-        return self
-
-    @model_validator(mode="after")
-    def _routable(self) -> Self:
-        mode = self.environment_routing_mode
-        if mode == "legacy" and self.environment_server_name is None:
-            raise ValueError("the routing mode legacy needs environment_server_name")
-        if mode == "taskset" and not self.environment_server_routes:
-            raise ValueError("the routing mode taskset needs environment_server_routes")
-        return self
 
     def routes(self) -> dict[str, str]:
         """Return `agent_map` with `agent_name` folded in as its default."""

@@ -6,6 +6,7 @@ tells what differs, old and new, and the way out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -62,7 +63,7 @@ def _changed_settings(files: RunFiles, settings: dict[str, Any]) -> Iterator[str
     if not manifest.members:
         return
     # An option younger than the manifest had its default.
-    defaults = PlanOptions().model_dump(mode="json")
+    defaults = asdict(PlanOptions())
     yield from differences({**defaults, **manifest.settings}, settings)
 
 

@@ -1,9 +1,10 @@
 """What a materialization came to."""
 
-from reward_profiling.values import Computed
+from dataclasses import dataclass
 
 
-class PlanSummary(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanSummary:
     """What a materialization wrote."""
 
     path: str

@@ -1,21 +1,23 @@
 """How rewards are read, as people set it."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from annotated_types import Ge
 
-from reward_profiling.values import Frozen, Name
+from reward_profiling.values import Checked, Name
 
 Strictness = Literal["critical", "warning"]
 
 
-class ProfileOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProfileOptions(Checked):
     """How rewards are read."""
 
-    pass_threshold: Annotated[float, Field(allow_inf_nan=False)] = 1.0
+    pass_threshold: float = 1.0
     """A rollout passes when its reward is at least this, give or take 1e-9."""
 
-    signal_tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
+    signal_tolerance: Annotated[float, Ge(0)] = 1e-6
     """Rewards of a task that differ by no more than this are the same: no signal."""
 
     leave_out_empty: bool = False

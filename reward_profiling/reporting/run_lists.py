@@ -20,16 +20,16 @@ from reward_profiling.reporting.run_report import (
     MAX_ROWS,
     MAX_SLOW,
     FailedRollout,
-    Page,
+    RunFacts,
     SlowRollout,
 )
 
 _NOT_SAID = "unknown"
 
 
-def page_of(summary: RunSummary, files: RunFiles) -> Page:
+def read_run_facts(summary: RunSummary, files: RunFiles) -> RunFacts:
     """Read what a run's page shows; what cannot be read is not shown."""
-    return Page(
+    return RunFacts(
         summary=summary,
         insights=_insights(files),
         failed=_failed(files) if summary.failed else [],

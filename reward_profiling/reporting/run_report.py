@@ -54,7 +54,7 @@ class SlowRollout(NamedTuple):
     rollout_index: int | str
 
 
-class Page(NamedTuple):
+class RunFacts(NamedTuple):
     """What there is to show of a run, long lists cut."""
 
     summary: RunSummary
@@ -67,11 +67,11 @@ class Page(NamedTuple):
     timings_file: str
 
 
-def agent_rows(page: Page) -> list[Row]:
+def agent_rows(facts: RunFacts) -> list[Row]:
     """Return a row of words for each agent, with every mean's and share's n."""
-    sections = _sections(page.insights)
+    sections = _sections(facts.insights)
     rows = (
-        _agent_row(agent, sections.get(agent.agent)) for agent in page.summary.agents
+        _agent_row(agent, sections.get(agent.agent)) for agent in facts.summary.agents
     )
     return fitting(rows)
 
@@ -122,7 +122,7 @@ def _signal(section: Section | None) -> str:
     return f"{100 * signal.num_signal / count:.0f} % ({signal.num_signal} of {count})"
 
 
-def failed_rows(page: Page) -> list[Row]:
+def failed_rows(facts: RunFacts) -> list[Row]:
     """Return a row for each failed rollout that is listed."""
     return fitting(
         {
@@ -132,20 +132,20 @@ def failed_rows(page: Page) -> list[Row]:
             "failure": failed.failure_class,
             "said": shortened(failed.message, _MAX_MESSAGE),
         }
-        for failed in page.failed
+        for failed in facts.failed
     )
 
 
-def failed_caption(page: Page, shown: int) -> str:
+def failed_caption(facts: RunFacts, shown: int) -> str:
     """Say how many failed rollouts there are, how many are shown, and where all are."""
-    count = page.summary.failed
+    count = facts.summary.failed
     said = f"{count} rollouts failed"
     if shown < count:
         said += f", {shown} of them shown"
-    return f"{said}; every attempt is a line of {page.failures_file}"
+    return f"{said}; every attempt is a line of {facts.failures_file}"
 
 
-def slow_rows(page: Page) -> list[Row]:
+def slow_rows(facts: RunFacts) -> list[Row]:
     """Return a row for each of the slowest rollouts, the slowest first."""
     return [
         {
@@ -153,13 +153,13 @@ def slow_rows(page: Page) -> list[Row]:
             "task": str(slow.task_index),
             "repeat": str(slow.rollout_index),
         }
-        for slow in page.slowest
+        for slow in facts.slowest
     ]
 
 
-def slow_caption(page: Page) -> str:
+def slow_caption(facts: RunFacts) -> str:
     """Say what the list of slow rollouts is, and where all are."""
-    return f"the slowest rollouts; all are in {page.timings_file}"
+    return f"the slowest rollouts; all are in {facts.timings_file}"
 
 
 def fitting(rows: Iterable[Row], max_bytes: int = MAX_BYTES) -> list[Row]:
@@ -174,30 +174,30 @@ def fitting(rows: Iterable[Row], max_bytes: int = MAX_BYTES) -> list[Row]:
     return kept
 
 
-def report(page: Page) -> str:
+def report(facts: RunFacts) -> str:
     """Return the report in Markdown: findings first, then numbers, then files."""
-    summary = page.summary
+    summary = facts.summary
     lines = [f"### {_escaped(headline(summary))}", "", *_finding_lines(summary), ""]
-    rows = agent_rows(page)[:_MAX_AGENTS]
+    rows = agent_rows(facts)[:_MAX_AGENTS]
     lines += _table(_telling(rows))
     if len(rows) < len(summary.agents):
         lines += ["", f"{len(rows)} of {len(summary.agents)} agents shown."]
     lines += ["", f"*{_LEGEND}*"]
-    if page.failed:
-        failed = failed_rows(page)[:_SHOWN]
-        caption = failed_caption(page, len(failed))
+    if facts.failed:
+        failed = failed_rows(facts)[:_SHOWN]
+        caption = failed_caption(facts, len(failed))
         lines += ["", "## Failed rollouts", "", f"{caption}.", "", *_table(failed)]
-    if page.slowest:
-        slow = slow_rows(page)[:_SHOWN]
+    if facts.slowest:
+        slow = slow_rows(facts)[:_SHOWN]
         lines += [
             "",
             "## Slow rollouts",
             "",
-            f"{slow_caption(page)}.",
+            f"{slow_caption(facts)}.",
             "",
             *_table(slow),
         ]
-    lines += ["", "## Files", "", f"In `{page.folder}`:", "", *_file_lines(summary)]
+    lines += ["", "## Files", "", f"In `{facts.folder}`:", "", *_file_lines(summary)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,13 +1,19 @@
 """Which servers run the rollouts, as people set it."""
 
 import re
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Self
+from typing import ClassVar
 
-from pydantic import ConfigDict, model_validator
-
+from reward_profiling.errors import ConfigError
 from reward_profiling.texts.secret_values import has_secret, is_secret_override
-from reward_profiling.values import Frozen, JsonObject, Seconds, given_one, refused_when
+from reward_profiling.values import (
+    Checked,
+    JsonObject,
+    Seconds,
+    given_one,
+    refused_when,
+)
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _SERVER_SOURCES: tuple[JsonObject, ...] = (
@@ -25,20 +31,22 @@ _SERVER_SOURCES: tuple[JsonObject, ...] = (
 )  # fmt: skip
 
 
-class ServerOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerOptions(Checked):
     """Which servers run the rollouts: found, started, or the embedded environment.
 
     Options are seen by everyone who sees the run: none may hold a secret.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra=refused_when(
+    __pydantic_config__: ClassVar[JsonObject] = {
+        **Checked.__pydantic_config__,
+        "json_schema_extra": refused_when(
             "give exactly one of head_url, gym_config (or gym_environment,"
             " gym_resources_server, gym_benchmark) and demo",
             {"not": {"anyOf": list(_SERVER_SOURCES)}},
             *({"allOf": list(two)} for two in combinations(_SERVER_SOURCES, 2)),
-        )
-    )
+        ),
+    }
 
     head_url: str | None = None
     """Head server of running servers, such as http://127.0.0.1:11000."""
@@ -92,8 +100,17 @@ class ServerOptions(Frozen):
     """How long until every server must be ready, in seconds; on the command line also
     "10m"."""
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def check(self) -> None:
+        """Refuse all but one source of servers, and whatever is seen of a secret.
+
+        Raises:
+            ConfigError: there are several or none, or a model that is not theirs, or
+                a secret is where others see it; it is not said.
+        """
+        self._check_source()
+        self._check_secrets()
+
+    def _check_source(self) -> None:
         chosen = [
             name
             for name, given in (
@@ -104,33 +121,30 @@ class ServerOptions(Frozen):
             if given
         ]
         if len(chosen) != 1:
-            raise ValueError(
+            raise ConfigError(
                 "give exactly one of head_url, gym_config (or gym_environment,"
                 " gym_resources_server, gym_benchmark) and demo, not"
                 f" {' and '.join(chosen) or 'none'}"
             )
         if self.model_url and not self.model:
-            raise ValueError("--model-url needs the name of its model: --model NAME")
+            raise ConfigError("--model-url needs the name of its model: --model NAME")
         if self.model and self.demo and not self.model_url:
-            raise ValueError("--model has no effect with --demo but for --model-url")
+            raise ConfigError("--model has no effect with --demo but for --model-url")
         if self.head_url and (self.model or self.model_url):
-            raise ValueError(
+            raise ConfigError(
                 "--model and --model-url are for servers that are started here; servers"
                 " at --head-url have their own"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _no_secrets(self) -> Self:
-        """Refuse what would be seen on a command line and in Prefect; never show it."""
+    def _check_secrets(self) -> None:
         if not _VARIABLE.fullmatch(self.key_variable):
-            raise ValueError(
+            raise ConfigError(
                 "model_api_key_env is the NAME of an environment variable, such as"
                 " MODEL_API_KEY, not the key itself"
             )
         for name in ("head_url", "model_url"):
             if has_secret(getattr(self, name) or ""):
-                raise ValueError(
+                raise ConfigError(
                     f"{name} holds a password or a key, and options can be seen by"
                     " others; give a key by the name of its variable, in"
                     " model_api_key_env"
@@ -138,12 +152,11 @@ class ServerOptions(Frozen):
         for override in self.gym_overrides:
             if is_secret_override(override):
                 shown = override.partition("=")[0]
-                raise ValueError(
+                raise ConfigError(
                     f"gym_overrides: {shown} holds a secret, and options can be seen by"
                     f" others; put it into a variable and give '{shown}="
                     "${oc.env:NAME}'"
                 )
-        return self
 
     @property
     def is_gym_started(self) -> bool:

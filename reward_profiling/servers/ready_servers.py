@@ -1,9 +1,12 @@
 """Servers that are up, as steps hand them on."""
 
-from reward_profiling.values import Frozen
+from dataclasses import dataclass
+
+from reward_profiling.values import Checked
 
 
-class ReadyServers(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadyServers(Checked):
     """Servers that are up. Only names travel: the configuration may hold secrets."""
 
     head_url: str

@@ -19,10 +19,11 @@ from prefect.context import FlowRunContext
 from prefect.futures import PrefectFuture
 from prefect.settings import get_current_settings
 from prefect.utilities.annotations import quote
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 
 from reward_profiling.errors import ConfigError
+from reward_profiling.values import Checked
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -89,7 +90,7 @@ def as_it_is(value: T) -> T:
 
 
 class ModelFlow(Flow[P, R]):
-    """Tells Prefect's server its parameters as their models put themselves into JSON.
+    """Tells Prefect's server its parameters as Pydantic puts them into JSON.
 
     So does Prefect's own, but by FastAPI's encoder, which the process of a run needs
     for nothing else, and which takes some tenths of a second to import. A Prefect that
@@ -101,9 +102,9 @@ class ModelFlow(Flow[P, R]):
     ) -> dict[str, Any]:
         """Return the parameters as they are in JSON, by name."""
         told = {
-            name: value.model_dump(mode="json")
+            name: to_jsonable_python(value)
             for name, value in parameters.items()
-            if isinstance(value, BaseModel) and not isinstance(value, State)
+            if isinstance(value, Checked)
         }
         if len(told) < len(parameters):
             return super().serialize_parameters(parameters)

@@ -29,7 +29,7 @@ STATES = st.lists(
 
 
 def options(**given: object) -> AdaptiveOptions:
-    return AdaptiveOptions.model_validate({"adaptive": True, **given})
+    return AdaptiveOptions.made({"adaptive": True, **given})
 
 
 def states_of(counts: Sequence[tuple[int, int, int]]) -> list[TaskState]:

@@ -36,7 +36,7 @@ def planned(folder: Path, **options: object) -> tuple[RunFiles, Path, PlanOption
     ]  # fmt: skip
     source.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     files = RunFiles(folder / "r.jsonl")
-    chosen = PlanOptions.model_validate({"num_repeats": 2, **options})
+    chosen = PlanOptions.made({"num_repeats": 2, **options})
     materialize(check_input(source, chosen), files)
     return files, source, chosen
 
@@ -61,7 +61,7 @@ def collect(files: RunFiles, reward: Callable[[int, int], float]) -> None:
 
 
 def grow(files: RunFiles, **options: object) -> AdaptiveSummary:
-    chosen = AdaptiveOptions.model_validate({"adaptive": True, **options})
+    chosen = AdaptiveOptions.made({"adaptive": True, **options})
     return grow_plan(files, chosen, ProfileOptions())
 
 
@@ -85,7 +85,7 @@ def test_new_lines_are_those_of_a_plan_with_more_repeats(
     assert [key(line) for line in added] == [(1, 2), (2, 2)]
     assert (summary.num_new, summary.planned, summary.uniform) == (2, 8, 9)
     other = RunFiles(tmp_path / "other" / "r.jsonl")
-    more = PlanOptions.model_validate({"num_repeats": 3, **options})
+    more = PlanOptions.made({"num_repeats": 3, **options})
     materialize(check_input(source, more), other)
     assert set(added) <= set(plan_of(other))
 

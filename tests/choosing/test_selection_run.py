@@ -38,7 +38,7 @@ def planned(folder: Path, lines: Sequence[bytes], **options: object) -> RunFiles
     source = folder / "tasks.jsonl"
     source.write_bytes(b"\n".join(lines) + b"\n")
     files = RunFiles(folder / "r.jsonl")
-    given = PlanOptions.model_validate({"num_repeats": 4, **options})
+    given = PlanOptions.made({"num_repeats": 4, **options})
     materialize(check_input(source, given), files)
     return files
 
@@ -68,7 +68,7 @@ def select(
         source or files.rollouts.with_name("tasks.jsonl"),
         files,
         targets,
-        SelectOptions.model_validate({"open_ends": True, **options}),
+        SelectOptions.made({"open_ends": True, **options}),
     )
     dealt = {
         path.stem.removeprefix("r_"): path.read_bytes().splitlines()

@@ -1,17 +1,25 @@
 import re
 import subprocess
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
 
 import orjson
 import pytest
+from pydantic import TypeAdapter
 
+from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions
+from reward_profiling.choosing.comparison import CompareOptions
+from reward_profiling.choosing.options import BaselineOptions
+from reward_profiling.choosing.selection import SelectOptions
 from reward_profiling.cli import app
-from reward_profiling.collecting.options import CollectOptions
-from reward_profiling.flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
+from reward_profiling.collecting.options import AggregateOptions, CollectOptions
+from reward_profiling.collecting.spreading.spread import SpreadOptions
+from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.servers.options import ServerOptions
+from reward_profiling.values import Checked
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -25,46 +33,73 @@ OF_MATERIALIZE = [
     "--responses-create-params", '{"temperature": 0.5, "metadata": {"team": "x"}}',
 ]  # fmt: skip
 OF_COLLECT = [
-    "--concurrency", "7", "--num-shards", "2", "--rollout-timeout", "1.5",
+    "--concurrency", "7", "--num-shards", "2", "--rollout-timeout", "1.5m",
     "--retries", "0", "--max-attempts", "2",
 ]  # fmt: skip
 
 
 def words(text: str) -> str:
-    """Return text without the frame that the help draws and without its breaks."""
-    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).replace("`", "").split())
+    """Return text without its breaks, and without what marks code in it."""
+    return " ".join(text.replace("`", "").split())
 
 
-def documented(*models: type[PlanOptions | RewardProfilingParams]) -> Iterable[str]:
-    for model in models:
-        for name, field in model.model_fields.items():
+def documented(*values: type[Checked]) -> Iterable[str]:
+    for value in values:
+        described = TypeAdapter(value).json_schema()["properties"]
+        assert described.keys() == {field.name for field in fields(value)}
+        for name, field in described.items():
             yield f"--{name.replace('_', '-')}"
-            yield words(field.description or "no documentation")
+            yield words(field.get("description", "no documentation"))
 
 
 @pytest.mark.parametrize(
-    ("name", "models"),
+    ("name", "values"),
     [
-        ("run", [PlanOptions, CollectOptions, ProfileOptions, ServerOptions]),
+        ("run", [PlanOptions, CollectOptions, ProfileOptions, ServerOptions,
+                 AdaptiveOptions, SpreadOptions, AggregateOptions, BaselineOptions]),
         ("materialize", [PlanOptions]),
-        ("collect", [CollectOptions]),
+        ("collect", [CollectOptions, AdaptiveOptions]),
+        ("aggregate", [AggregateOptions]),
         ("profile", [ProfileOptions]),
+        ("select", [SelectOptions]),
+        ("compare", [CompareOptions]),
     ],
-)
+)  # fmt: skip
 def test_help_shows_the_documentation_of_each_field(
-    command: Run, name: str, models: list[type[PlanOptions]]
+    command: Run, name: str, values: list[type[Checked]]
 ) -> None:
-    shown = words(command(name, "--help", COLUMNS="1000").stdout)
+    shown = words(command(name, "--help").stdout)
 
-    assert [said for said in documented(*models) if said not in shown] == []
+    assert [said for said in documented(*values) if said not in shown] == []
 
 
-@pytest.mark.parametrize("name", ["demo", "inspect"])
+@pytest.mark.parametrize("name", ["demo", "inspect", "run"])
 def test_help_fits_eighty_columns(command: Run, name: str) -> None:
     shown = command(name, "--help")
 
     assert shown.returncode == 0
     assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_the_options_of_a_run_are_shown_in_groups(command: Run) -> None:
+    shown = command("run", "--help").stdout.splitlines()
+
+    titles = [line for line in shown[4:] if line and not line.startswith(" ")]
+    assert titles == [
+        "Input and plan", "Servers", "Collection", "Adaptive repeats",
+        "Spreading over machines", "The servers' own metrics", "Profile", "Baseline",
+    ]  # fmt: skip
+    assert shown.index("Servers") > shown.index("Input and plan") + 2
+
+
+def test_the_commands_are_listed_as_the_workflow_goes(command: Run) -> None:
+    shown = command("--help").stdout
+
+    listed = re.findall(r"^  ([a-z]+)  +\S", shown, re.MULTILINE)
+    assert listed == [
+        "demo", "run", "materialize", "collect", "aggregate", "merge", "profile",
+        "inspect", "report", "select", "compare", "export", "deploy", "worker",
+    ]  # fmt: skip
 
 
 def test_the_version_is_told(command: Run) -> None:
@@ -145,16 +180,19 @@ RUN = ["run", "--output", "r.jsonl"]
         (["inspct", "r.jsonl"], 'Did you mean "inspect"?'),
         (["inspect"], "OUTPUT"),
         (["collect", "--output", "r.jsonl"], "--head-url"),
-        ([*MATERIALIZE, "--limit", "0"], "--limit: Input should be greater than"),
-        ([*RUN, "--demo", "--limit", "-1"], "--limit: Input should be greater than"),
-        ([*RUN, "--demo", "--concurrency", "x"], "--concurrency: Input should be"),
-        ([*MATERIALIZE, "--num-repeats", "0"], "--num-repeats: Input should be"),
-        ([*MATERIALIZE, "--agent-map", "[1]"], "--agent-map: Input should be a JSON"),
+        ([*MATERIALIZE, "--limit", "0"], "--limit must be at least 1 (got 0)"),
+        ([*RUN, "--demo", "--limit", "-1"], "--limit must be at least 1 (got -1)"),
+        (
+            [*RUN, "--demo", "--concurrency", "x"],
+            "--concurrency must be a whole number (got 'x')",
+        ),
+        ([*MATERIALIZE, "--num-repeats", "0"], "--num-repeats must be at least 1"),
+        ([*MATERIALIZE, "--agent-map", "[1]"], "--agent-map must be a JSON object"),
         ([*MATERIALIZE, "--fan-out", '{"a": []}'], "fan_out['a'] must list"),
-        ([*MATERIALIZE, "--agent-map", '{"a'], "Invalid value for --agent-map"),
+        ([*MATERIALIZE, "--agent-map", '{"a'], "--agent-map must be a JSON object"),
         (
             [*MATERIALIZE, "--responses-create-params", "3"],
-            "--responses-create-params: Input should be a JSON object",
+            "--responses-create-params must be a JSON object (got '3')",
         ),
         (
             RUN,
@@ -167,12 +205,21 @@ RUN = ["run", "--output", "r.jsonl"]
         ([*MATERIALIZE, "--prompt-config", "p"], "p does not exist"),
         ([*MATERIALIZE, "--skills", "s"], "skills s cannot be read: No such file"),
         ([*MATERIALIZE, "--prompt-config", TASKS], "tasks.jsonl is not YAML"),
-        ([*MATERIALIZE, "--environment-routing-mode", "x"], "--environment-routing-mo"),
+        ([*MATERIALIZE, "--environment-routing-mode", "x"], "mode must be 'agent', "),
         (
             [*RUN, "--demo", "--environment-routing-mode", "legacy"],
             "the routing mode legacy needs environment_server_name",
         ),
-        (["demo", "--num-repeats", "0"], "num-repeats: Input should be"),
+        (["demo", "--num-repeats", "0"], "--num-repeats must be at least 1 (got 0)"),
+        ([*RUN, "--demo", "--time-budget", "soon"], "--time-budget: 'soon' is no dura"),
+        ([*RUN, "--demo", "--max-failures", "x"], "--max-failures: 'x' is neither a"),
+        ([*RUN, "--demo", "--shard", "4"], "--shard must be I/N, such as 0/4"),
+        ([*RUN, "--demo", "--target-width", "1"], "--target-width must be less than 1"),
+        ([*RUN, "--demo", "--answer-field", ""], "--answer-field must not be empty"),
+        (
+            ["run", "--demo", "--output", "{x}.jsonl"],
+            "--output: {x} stands for nothing",
+        ),
     ],
 )
 def test_wrong_options_are_told_in_a_line(
@@ -191,6 +238,16 @@ def test_wrong_options_are_told_in_a_line(
     assert shown.err.startswith("error: ")
     assert said in shown.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_all_options_of_a_step_that_are_wrong_are_told_at_once(command: Run) -> None:
+    done = command(*MATERIALIZE, "--limit", "0", "--fan-out", "x", "--skills", "")
+
+    assert done.stderr.splitlines() == [
+        "error: --limit must be at least 1 (got 0)",
+        "--fan-out must be a JSON object (got 'x')",
+        "--skills must not be empty",
+    ]
 
 
 def test_no_traceback_reaches_a_person(command: Run) -> None:

@@ -93,7 +93,7 @@ def plan(
     path = folder / "in.jsonl"
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     routes = {"environment_server_routes": {"duels": "arena"}}
-    chosen = PlanOptions.model_validate({**routes, **options})
+    chosen = PlanOptions.made({**routes, **options})
     files = RunFiles(folder / "r.jsonl")
     attribute = servers.attributed_agents if servers else None
     materialize(check_input(path, chosen), files, attribute=attribute)

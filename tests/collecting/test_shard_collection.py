@@ -57,7 +57,7 @@ def collect(
     **options: object,
 ) -> ShardSummary:
     """Collect everything in this process, without retries unless told otherwise."""
-    chosen = CollectOptions.model_validate({"retries": 0, **options})
+    chosen = CollectOptions.made({"retries": 0, **options})
 
     async def run() -> ShardSummary:
         known = await read_servers(str(servers.base_url).rstrip("/"))

@@ -76,24 +76,28 @@ def test_the_form_knows_the_bounds(
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "said"),
     [
-        {"plan": {"num_repeats": 0}},
-        {"plan": {"limit": 0}},
-        {"plan": {"unknown": 1}},
-        {"collect": {"concurrency": 0}},
-        {"collect": {"retries": -1}},
-        {"servers": {}},
-        {"servers": {"demo": True, "head_url": "http://h"}},
-        {"servers": {"head_url": "http://h"}},
-        {"profile": {"pass_threshold": "high"}},
+        ({"plan": {"num_repeats": 0}}, "num_repeats must be at least 1 (got 0)"),
+        ({"plan": {"limit": 0}}, "limit must be at least 1 (got 0)"),
+        ({"plan": {"unknown": 1}}, "unknown is no option"),
+        ({"collect": {"concurrency": 0}}, "concurrency must be at least 1 (got 0)"),
+        ({"collect": {"retries": -1}}, "retries must be at least 0 (got -1)"),
+        ({"collect": {"rollout_timeout": "soon"}}, "'soon' is no duration"),
+        ({"servers": {}}, "give exactly one of head_url"),
+        ({"servers": {"demo": True, "head_url": "http://h"}}, "give exactly one of"),
+        ({"servers": {"head_url": "http://h"}}, "input is required unless"),
+        ({"profile": {"pass_threshold": "high"}}, "pass_threshold must be a finite"),
     ],
 )
-def test_what_the_form_would_send_wrong_is_refused(wrong: dict[str, Any]) -> None:
+def test_what_the_form_would_send_wrong_is_refused(
+    wrong: dict[str, Any], said: str
+) -> None:
     given = {"output": "r.jsonl", "servers": DEMO, **wrong}
 
-    with pytest.raises(ParameterTypeError):
+    with pytest.raises(ParameterTypeError) as raised:
         reward_profiling.validate_parameters({"params": given})
+    assert said in str(raised.value)
 
 
 def test_the_form_sends_what_the_command_line_sends() -> None:
@@ -125,12 +129,12 @@ def test_the_form_sends_what_the_command_line_sends() -> None:
 def test_parameters_are_told_as_prefects_own_flow_tells_them(
     given: dict[str, Any],
 ) -> None:
-    params = RewardProfilingParams.model_validate(given)
+    params = RewardProfilingParams.made(given)
 
     told = reward_profiling.serialize_parameters({"params": params})
 
     assert told == Flow.serialize_parameters(reward_profiling, {"params": params})
-    assert RewardProfilingParams.model_validate(told["params"]) == params
+    assert RewardProfilingParams.made(told["params"]) == params
     others = {"params": params, "other": Path("a")}
     assert reward_profiling.serialize_parameters(others) == {**told, "other": "a"}
 

@@ -54,7 +54,7 @@ def output_of(folder: Path, records: list[Row], planned: list[Row]) -> RunFiles:
 
 
 def insights_of(files: RunFiles, **options: object) -> Insights:
-    write_insights(files, ProfileOptions.model_validate(options))
+    write_insights(files, ProfileOptions.made(options))
     return read_insights(files.insights)
 
 

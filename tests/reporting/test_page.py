@@ -57,7 +57,7 @@ def test_findings_keep_their_order_their_evidence_and_their_remedy() -> None:
 
 
 def test_every_headline_number_has_its_n() -> None:
-    for figure in page_of(a_run()).figures:
+    for figure in page_of(a_run()).key_numbers:
         assert any(letter.isdigit() for letter in figure.basis + figure.spread), figure
 
 
@@ -75,7 +75,7 @@ def test_where_nothing_varies_a_word_stands_in_place_of_plus_minus_zero(
 ) -> None:
     said = page_of(insights)
 
-    mean = next(figure for figure in said.figures if figure.label == "Mean reward")
+    mean = next(figure for figure in said.key_numbers if figure.label == "Mean reward")
     assert mean.spread.startswith("no interval")
     curve = next((chart for chart in said.charts if chart.name == "pass_curve"), None)
     assert curve is None or all("0" not in row[2::2] for row in curve.table.rows)
@@ -103,7 +103,9 @@ def test_without_rewards_the_page_says_what_it_cannot_draw(tasks: int) -> None:
     assert said.title.endswith("no reward is known")
     assert len(said.charts) + len(said.absent) == len(PLOTS)
     assert [chart.name for chart in said.charts] == ["coverage"] * bool(tasks)
-    assert next(f for f in said.figures if f.label == "Mean reward").value == "unknown"
+    assert (
+        next(f for f in said.key_numbers if f.label == "Mean reward").value == "unknown"
+    )
 
 
 def test_coverage_names_the_agent_that_lacks_most() -> None:

@@ -7,7 +7,7 @@ import pytest
 from reward_profiling.profiling.finding import Finding
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting import run_report
-from reward_profiling.reporting.run_report import FailedRollout, Page, SlowRollout
+from reward_profiling.reporting.run_report import FailedRollout, RunFacts, SlowRollout
 
 AGENT = AgentSummary(
     agent="math_agent", num_tasks=3, planned=12, collected=12, scored=12, unscored=0,
@@ -20,25 +20,25 @@ FOUND = Finding(
 )  # fmt: skip
 
 
-def page(
+def facts(
     *agents: AgentSummary,
     failed: tuple[FailedRollout, ...] = (),
     slowest: tuple[SlowRollout, ...] = (),
     **changes: Any,  # noqa: ANN401 - of any field
-) -> Page:
+) -> RunFacts:
     summary = RunSummary(
         output="runs/r.jsonl", planned=12, collected=12, scored=12, unscored=0,
         masked=0, failed=0, missing=0, agents=agents, mean_reward=0.5,
         num_scored_tasks=3, files=("runs/r_agent_metrics.json",),
     )  # fmt: skip
-    return Page(
+    return RunFacts(
         replace(summary, **changes), None, failed, slowest,
         "/data/runs", "r_failures.jsonl", "r_timings.jsonl",
     )  # fmt: skip
 
 
 def test_findings_come_first_then_numbers_then_files() -> None:
-    text = run_report.report(page(AGENT, findings=(FOUND,)))
+    text = run_report.report(facts(AGENT, findings=(FOUND,)))
 
     places = [
         text.index(part)
@@ -53,7 +53,7 @@ def test_findings_come_first_then_numbers_then_files() -> None:
 
 
 def test_what_would_be_markup_is_shown_as_it_is() -> None:
-    text = run_report.report(page(AGENT, findings=(FOUND,)))
+    text = run_report.report(facts(AGENT, findings=(FOUND,)))
 
     assert "every reward is 0 \\| \\<b\\>" in text
 
@@ -61,12 +61,12 @@ def test_what_would_be_markup_is_shown_as_it_is() -> None:
 def test_the_reports_table_leaves_out_what_is_nowhere() -> None:
     other = replace(AGENT, agent="other", scored=9, missing=3)
 
-    text = run_report.report(page(AGENT, other))
+    text = run_report.report(facts(AGENT, other))
 
     assert "| agent | planned | scored | missing | mean reward |" in text
     assert "| other | 12 | 9 | 3 | 0.500 ± 0.125 (n=3 tasks) |" in text
     assert {"failed", "missing", "masked", "unscored"} <= set(
-        run_report.agent_rows(page(AGENT))[0]
+        run_report.agent_rows(facts(AGENT))[0]
     )
 
 
@@ -80,7 +80,7 @@ def test_the_reports_table_leaves_out_what_is_nowhere() -> None:
 def test_pairs_of_backticks_in_a_remedy_are_code(remedy: str, shown: str) -> None:
     found = replace(FOUND, remedy=remedy)
 
-    assert shown in run_report.report(page(AGENT, findings=(found,)))
+    assert shown in run_report.report(facts(AGENT, findings=(found,)))
 
 
 def test_unknown_is_a_word_and_never_a_zero() -> None:
@@ -89,7 +89,7 @@ def test_unknown_is_a_word_and_never_a_zero() -> None:
         never_pass=0, sometimes_pass=0, always_pass=0,
     )  # fmt: skip
 
-    (row,) = run_report.agent_rows(page(nothing))
+    (row,) = run_report.agent_rows(facts(nothing))
 
     assert row["mean reward"] == "unknown (n=0 tasks)"
     assert (row["pass rate"], row["tasks with signal"]) == ("unknown", "unknown")
@@ -101,8 +101,8 @@ def test_failed_and_slow_rollouts_are_listed_with_a_pointer_to_the_rest() -> Non
         for task in range(200)
     )
     slow = (SlowRollout(7.25, 3, 1),)
-    shown = page(AGENT, failed=failed, slowest=slow)._replace(
-        summary=replace(page(AGENT).summary, failed=5_000)
+    shown = facts(AGENT, failed=failed, slowest=slow)._replace(
+        summary=replace(facts(AGENT).summary, failed=5_000)
     )
 
     text = run_report.report(shown)
@@ -124,7 +124,7 @@ def test_nothing_is_larger_than_prefect_takes(length: int) -> None:
     agents = [replace(AGENT, agent="a" * length) for _ in range(3_000)]
     found = replace(FOUND, sentence="s" * 100_000)
     failed = (FailedRollout(0, 0, "a" * length, "b" * length, "c" * 9_000),) * 200
-    large = page(*agents, failed=failed, findings=(found,) * 400)
+    large = facts(*agents, failed=failed, findings=(found,) * 400)
 
     tables = [run_report.agent_rows(large), run_report.failed_rows(large)]
 

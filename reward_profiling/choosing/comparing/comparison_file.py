@@ -33,7 +33,7 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
         OutputWriteError: the disk does not take it; what was there stays.
     """
     content = orjson.dumps(
-        comparison.model_dump(mode="json"),
+        comparison,
         option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
     )
     replace_bytes(path, content)

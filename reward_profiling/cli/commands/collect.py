@@ -16,8 +16,18 @@ from reward_profiling.choosing.adaptive_rounds import (
 )
 from reward_profiling.choosing.collection_rounds import Shards, collect_rounds
 from reward_profiling.choosing.plan_extension import grow_plan
-from reward_profiling.cli.exit_codes import ExitCode
-from reward_profiling.cli.terminal import STOPPED, Live, complain, err, out, warn
+from reward_profiling.cli.exit_codes import STOPPED, ExitCode
+from reward_profiling.cli.option_groups import (
+    ADAPTIVE,
+    COLLECTION,
+    METRICS,
+    PLAN,
+    SERVERS,
+    fields_of,
+)
+from reward_profiling.cli.terminal.lines import file_lines
+from reward_profiling.cli.terminal.live import Live
+from reward_profiling.cli.terminal.screen import complain, err, out, warn
 from reward_profiling.collecting.aggregation.aggregate_metrics import (
     aggregate as aggregate_output,
 )
@@ -37,8 +47,12 @@ from reward_profiling.stop_scope import StopScope
 NEXT = "write the plan with `materialize` first"
 _COLLECT = CollectOptions()
 _AGGREGATE = AggregateOptions()
+_OUTPUT = Annotated[Path, Parameter(group=PLAN)]
+_HEAD_URL = Annotated[str, Parameter(group=SERVERS)]
+_START_TIMEOUT = Parameter(group=SERVERS, validator=Number(gt=0))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Adaptive(AdaptiveOptions):
     """Adaptive repeats, where no profile follows that says what passes."""
 
@@ -51,11 +65,11 @@ _ADAPTIVE = Adaptive()
 
 def collect(
     *,
-    output: Path,
-    head_url: str,
-    start_timeout: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0,
-    options: Annotated[CollectOptions, Parameter(name="*")] = _COLLECT,
-    adaptive: Annotated[Adaptive, Parameter(name="*")] = _ADAPTIVE,
+    output: _OUTPUT,
+    head_url: _HEAD_URL,
+    start_timeout: Annotated[float, _START_TIMEOUT] = 600.0,
+    options: Annotated[CollectOptions, fields_of(COLLECTION)] = _COLLECT,
+    adaptive: Annotated[Adaptive, fields_of(ADAPTIVE)] = _ADAPTIVE,
 ) -> int:
     """Collect what a plan still owes, from running servers.
 
@@ -147,7 +161,7 @@ def _show(files: RunFiles, shards: Shards, code: int | None) -> int:
     missing = sum(shard.missing for shard in shards)
     out.print(f"{planned - missing} of {planned} rollouts collected")
     path = shards[0].path if len(shards) == 1 else files.rollouts
-    out.print(f"  {path}", style="dim")
+    out.show(file_lines([path]))
     if code is not None:
         complain(STOPPED)
         return code
@@ -162,9 +176,9 @@ def _show(files: RunFiles, shards: Shards, code: int | None) -> int:
 
 def aggregate(
     *,
-    output: Path,
-    head_url: str,
-    options: Annotated[AggregateOptions, Parameter(name="*")] = _AGGREGATE,
+    output: _OUTPUT,
+    head_url: _HEAD_URL,
+    options: Annotated[AggregateOptions, fields_of(METRICS)] = _AGGREGATE,
 ) -> int:
     """Ask the environment servers for their own metrics over what was collected.
 
@@ -188,5 +202,5 @@ def aggregate(
         complain("no environment server gave metrics")
         return ExitCode.FAILED
     out.print(f"metrics of {summary.num_servers} environment servers")
-    out.print(f"  {summary.path}", style="dim")
+    out.show(file_lines([summary.path]))
     return ExitCode.WHOLE

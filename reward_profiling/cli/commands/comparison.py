@@ -2,11 +2,11 @@
 
 import textwrap
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.text import Text
 
 from reward_profiling.choosing.comparing.comparison_file import (
     refuse_target,
@@ -21,11 +21,14 @@ from reward_profiling.choosing.comparison import (
 )
 from reward_profiling.choosing.comparison_run import compare_outputs
 from reward_profiling.cli.exit_codes import ExitCode
-from reward_profiling.cli.terminal import out, show_table, warn
+from reward_profiling.cli.option_groups import COMPARISON, FILES, fields_of
+from reward_profiling.cli.terminal.lines import Line, file_lines
+from reward_profiling.cli.terminal.screen import out, warn
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.numerics.figures import figure, signed_figure
 
-_OPTIONS = CompareOptions()
+_RULE = CompareOptions()
+_OWN = Parameter(group=FILES)
 _CODES = {
     None: ExitCode.WHOLE,
     "PASS": ExitCode.WHOLE,
@@ -38,10 +41,10 @@ _SHOWN = 10
 
 def compare(
     *,
-    baseline: Path,
-    candidate: Path,
-    json: Path | None = None,
-    options: Annotated[CompareOptions, Parameter(name="*")] = _OPTIONS,
+    baseline: Annotated[Path, _OWN],
+    candidate: Annotated[Path, _OWN],
+    json: Annotated[Path | None, _OWN] = None,
+    rule: Annotated[CompareOptions, fields_of(COMPARISON)] = _RULE,
 ) -> int:
     """Compare two outputs on the tasks that both scored, paired by what they say.
 
@@ -53,39 +56,43 @@ def compare(
         candidate: The rollouts file that is judged; its plan lies beside it.
         json: Write the whole comparison into this file, every flip and every task that
             only one of them has.
-        options: What is compared, and what is too much worse.
+        rule: What is compared, and what is too much worse.
     """
     if json is not None:
         refuse_target(json)
-    found = compare_outputs(RunFiles(baseline), RunFiles(candidate), options)
+    found = compare_outputs(RunFiles(baseline), RunFiles(candidate), rule)
     if json is not None:
         write_comparison(json, found)
     for warning in found.warnings:
         warn(warning)
     _show(found)
     if json is not None:
-        out.print(f"  {json}", style="dim")
+        out.show(file_lines([json]))
     return _CODES[found.judgement]
 
 
 def _show(found: Comparison) -> None:
-    said = judgement_in_words(found)
-    if found.judgement is not None:
-        said = f"{found.judgement} {said}"
-    for index, line in enumerate(textwrap.wrap(said, out.width)):
-        text = Text(line)
-        if index == 0 and found.judgement is not None:
-            text.stylize(_STYLES[found.judgement], 0, len(found.judgement))
-        out.print(text)
+    out.show(_verdict(found))
     out.print()
     rows = [_cells(one) for one in (*found.agents, found.overall)]
-    show_table(("agent", "tasks", "before", "now", "change", "gained", "lost"), rows)
+    out.print_table(
+        ("agent", "tasks", "before", "now", "change", "gained", "lost"), rows
+    )
     out.print()
     for line in _notes(found):
         for part in textwrap.wrap(line, out.width - 1):
-            out.print(Text(f" {part}", style="dim"))
+            out.print(f" {part}", "dim")
     _show_flips(found.flips)
     _show_alone(found)
+
+
+def _verdict(found: Comparison) -> Iterator[Line]:
+    judgement = found.judgement or ""
+    said = f"{judgement} {judgement_in_words(found)}".lstrip()
+    first, *rest = textwrap.wrap(said, out.width)
+    style = _STYLES.get(judgement, "")
+    yield Line(first.removeprefix(judgement), label=judgement, label_style=style)
+    yield from map(Line, rest)
 
 
 def _cells(one: Difference) -> tuple[str, ...]:
@@ -137,7 +144,8 @@ def _show_flips(flips: tuple[Flip, ...]) -> None:
         )
         for flip in flips[:_SHOWN]
     ]
-    show_table(("flip", "task", "before", "now", "input"), rows, last_is_prose=True)
+    head = ("flip", "task", "before", "now", "input")
+    out.print_table(head, rows, last_is_prose=True)
     if len(flips) > _SHOWN:
         more = f"  … and {len(flips) - _SHOWN} more; --json FILE lists them all"
         out.print(more, style="dim")
@@ -153,4 +161,4 @@ def _show_alone(found: Comparison) -> None:
             out.print()
             tasks = "1 task" if count == 1 else f"{count} tasks"
             said = f"{tasks} of the {name} not compared: {reason}"
-            out.print(Text(said, "yellow"))
+            out.print(said, "yellow")

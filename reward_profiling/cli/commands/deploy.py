@@ -11,7 +11,7 @@ import httpx
 from pydantic import SecretStr
 
 from reward_profiling.cli.exit_codes import ExitCode
-from reward_profiling.cli.terminal import err, out
+from reward_profiling.cli.terminal.screen import err, out
 from reward_profiling.errors import ConfigError, ServersNotReadyError
 
 _START_SECONDS = 60.0

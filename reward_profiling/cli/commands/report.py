@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from reward_profiling.cli.exit_codes import ExitCode
-from reward_profiling.cli.terminal import out, warn
+from reward_profiling.cli.terminal.lines import file_lines
+from reward_profiling.cli.terminal.screen import out, warn
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.reporting.report_run import write_report
 
@@ -26,5 +27,5 @@ def report(output: Path, /) -> int:
     noun = "finding" if written.num_findings == 1 else "findings"
     size = f"{written.num_bytes / 1e6:.1f} MB"
     out.print(f"{written.num_findings} {noun} shown, {size}")
-    out.print(f"  {written.path}", style="dim")
+    out.show(file_lines([written.path]))
     return ExitCode.WHOLE

@@ -5,20 +5,35 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Never
+from typing import Never
 
-from cyclopts import Parameter
-
+from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions
+from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.importing import to_stay
-from reward_profiling.cli.terminal import Live, complain, err, show_summary
-from reward_profiling.collecting.options import CollectOptions
+from reward_profiling.cli.option_groups import (
+    ADAPTIVE,
+    BASELINE,
+    COLLECTION,
+    METRICS,
+    PLAN,
+    PROFILE,
+    SERVERS,
+    SPREADING,
+    fields_of,
+)
+from reward_profiling.cli.summary_view import show_summary
+from reward_profiling.cli.terminal.live import Live
+from reward_profiling.cli.terminal.screen import complain, err
+from reward_profiling.collecting.options import AggregateOptions, CollectOptions
+from reward_profiling.collecting.spreading.spread import SpreadOptions
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.spreading.runner_extras import need_extra
 from reward_profiling.planning.checked_input import CheckedInput, check_input
 from reward_profiling.planning.materialization import refuse_change
 from reward_profiling.planning.options import PlanOptions
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.server_sessions import check_servers
 from reward_profiling.servers.starting.child_processes import leftovers_stopped
@@ -37,11 +52,21 @@ _PREFECT_DEFAULTS = {
     "DO_NOT_TRACK": "1",
 }
 
+for value, group in (
+    (RewardProfilingParams, PLAN),
+    (ServerOptions, SERVERS),
+    (PlanOptions, PLAN),
+    (CollectOptions, COLLECTION),
+    (AdaptiveOptions, ADAPTIVE),
+    (SpreadOptions, SPREADING),
+    (AggregateOptions, METRICS),
+    (ProfileOptions, PROFILE),
+    (BaselineOptions, BASELINE),
+):
+    fields_of(group)(value)
 
-def run(
-    *,
-    params: Annotated[RewardProfilingParams, Parameter(name="*")],
-) -> int:
+
+def run(*, params: RewardProfilingParams) -> int:
     """Plan, collect and profile; the same command again does only the rest.
 
     Args:
@@ -134,12 +159,18 @@ def _run_flow(params: RewardProfilingParams, checked: CheckedInput) -> int:
     if ended.message:
         complain(ended.message)
     if ended.is_prefect_away:
-        # At exit Prefect waits a minute and a half for its server, and nothing of ours
-        # is left to do.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(ended.exit_code)
+        _leave_prefect(ended.exit_code)
     return ended.exit_code
+
+
+def _leave_prefect(code: int) -> Never:
+    """End the process at once, though Prefect has logs and events to send.
+
+    Its services register with `threading` to be waited for, before anything that
+    `atexit` runs, and would ask a server that is gone for a minute and a half. Nothing
+    of ours is left to do, and all that is printed is flushed.
+    """
+    os._exit(code)
 
 
 def _exit_on_sigterm(*_: object) -> Never:

@@ -1,6 +1,6 @@
 """`select`: the task rows that a trainer should see, from the file they came from."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +10,15 @@ from reward_profiling.choosing.selecting.targets import Targets
 from reward_profiling.choosing.selection import SelectionSummary, SelectOptions
 from reward_profiling.choosing.selection_run import select_rows
 from reward_profiling.cli.exit_codes import ExitCode
-from reward_profiling.cli.terminal import out, show_table, warn
+from reward_profiling.cli.option_groups import FILES, SELECTION, fields_of
+from reward_profiling.cli.terminal.lines import file_lines
+from reward_profiling.cli.terminal.screen import out, warn
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.values import Frozen
+from reward_profiling.values import Checked
 
 
-class SelectionFiles(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectionFiles(Checked):
     """Files of a selection beside the input and the rollouts."""
 
     inputs: Path | None = None
@@ -31,15 +34,16 @@ class SelectionFiles(Frozen):
 
 
 _FILES = SelectionFiles()
-_OPTIONS = SelectOptions()
+_RULE = SelectOptions()
+_OWN = Parameter(group=FILES)
 
 
 def select(
     *,
-    input: Path,  # noqa: A002 - the flag's name
-    rollouts: Path,
-    options: Annotated[SelectOptions, Parameter(name="*")] = _OPTIONS,
-    where: Annotated[SelectionFiles, Parameter(name="*")] = _FILES,
+    input: Annotated[Path, _OWN],  # noqa: A002 - the flag's name
+    rollouts: Annotated[Path, _OWN],
+    where: Annotated[SelectionFiles, fields_of(FILES)] = _FILES,
+    rule: Annotated[SelectOptions, fields_of(SELECTION)] = _RULE,
 ) -> int:
     """Deal task rows into kept, rejected and undetermined, by their pass rate.
 
@@ -48,14 +52,14 @@ def select(
     Args:
         input: The task rows that the rollouts were made from.
         rollouts: The collected records, Gym's or ours; their plan lies beside them.
-        options: Which rows are kept, and how they are written.
         where: Where it is written.
+        rule: Which rows are kept, and how they are written.
     """
     files = RunFiles(rollouts)
     targets = replace(
         Targets.beside(files, where.output), dataset_folder=where.dataset_folder
     )
-    summary = select_rows(input, files, targets, options, inputs=where.inputs)
+    summary = select_rows(input, files, targets, rule, inputs=where.inputs)
     for warning in summary.warnings:
         warn(warning)
     _show(summary)
@@ -76,7 +80,7 @@ def _show(summary: SelectionSummary) -> None:
         ("undetermined", str(summary.undetermined)),
         *((f"  {reason}", str(count)) for reason, count in summary.reasons.items()),
     ]
-    show_table(("rows", "n"), rows)
+    out.print_table(("rows", "n"), rows)
     old = summary.old_rates
     if old is not None:
         said = "" if old.correlation is None else f", correlation {old.correlation:.2f}"
@@ -87,5 +91,4 @@ def _show(summary: SelectionSummary) -> None:
             " or out of it"
         )
     out.print()
-    for path in summary.files:
-        out.print(f"  {path}", style="dim")
+    out.show(file_lines(summary.files))

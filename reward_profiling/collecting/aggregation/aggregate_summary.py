@@ -1,9 +1,10 @@
 """What the environment servers answered about the records."""
 
-from reward_profiling.values import Computed
+from dataclasses import dataclass
 
 
-class AggregateSummary(Computed):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AggregateSummary:
     """What the environment servers answered about the records."""
 
     path: str | None

@@ -6,7 +6,7 @@ on the machine that made it.
 
 from pathlib import Path
 
-from pydantic import ValidationError
+import msgspec
 
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.files.json_lines import replace_bytes
@@ -19,14 +19,14 @@ def _path(shard: RunFiles) -> Path:
 
 def leave_summary(shard: RunFiles, summary: ShardSummary) -> None:
     """Leave what a shard came to for the run that leads it."""
-    replace_bytes(_path(shard), summary.model_dump_json().encode())
+    replace_bytes(_path(shard), msgspec.json.encode(summary))
 
 
 def found_summary(shard: RunFiles) -> ShardSummary | None:
     """Return what a shard came to; None when it has not come to its end."""
     try:
-        return ShardSummary.model_validate_json(_path(shard).read_bytes())
-    except (OSError, ValidationError):
+        return msgspec.json.decode(_path(shard).read_bytes(), type=ShardSummary)
+    except (OSError, msgspec.DecodeError):
         return None
 
 

@@ -6,19 +6,24 @@ shard is started again, a bounded number of times.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from annotated_types import Ge, Le
 
+from reward_profiling.errors import ConfigError
+from reward_profiling.fitting import spelled
 from reward_profiling.texts.secret_values import has_secret, secret_values
-from reward_profiling.values import Frozen, JsonObject, Name, Seconds
+from reward_profiling.values import Checked, JsonObject, Name, Seconds
 
 Runner = Literal["threads", "dask", "ray", "slurm", "work-pool"]
 _WITH_ADDRESS = ("dask", "ray")
+_DEPLOYMENT = spelled(r"^[^/]+/[^/]+$", "FLOW/NAME")
 
 
-class SpreadOptions(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpreadOptions(Checked):
     """Where the shards of a run are collected.
 
     Elsewhere than in the run's own process, every machine must see the output's folder
@@ -36,20 +41,18 @@ class SpreadOptions(Frozen):
     Ray, such as ray://10.0.0.5:10001. Default: a cluster on this machine, for this run.
     """
 
-    runner_settings: JsonObject = Field(default_factory=dict)
+    runner_settings: JsonObject = field(default_factory=dict)
     """JSON object of what else the runner takes: for Slurm's jobs such as
     {"slurm_partition": "cpu", "timeout_min": 240}, for the cluster that Dask or Ray
     starts, or the job variables of a work pool's runs."""
 
-    shard_deployment: Annotated[str, Field(pattern=r"^[^/]+/[^/]+$")] = (
-        "collect-shard/collect-shard"
-    )
+    shard_deployment: Annotated[str, _DEPLOYMENT] = "collect-shard/collect-shard"
     """Deployment whose runs collect the shards on a work pool, as FLOW/NAME."""
 
-    shard_restarts: Annotated[int, Field(ge=0, le=100)] = 3
+    shard_restarts: Annotated[int, Ge(0), Le(100)] = 3
     """Times that a shard is started again when the process that collects it died."""
 
-    shard_silence: Annotated[Seconds, Field(ge=5)] = 60.0
+    shard_silence: Annotated[Seconds, Ge(5)] = 60.0
     """How long a shard that is collected elsewhere may give no sign of life; then it
     counts as dead; in seconds, on the command line also "2m"."""
 
@@ -62,31 +65,36 @@ class SpreadOptions(Frozen):
         """Whether shards are collected in other processes than the run's own."""
         return self.runner != "threads"
 
-    @model_validator(mode="after")
-    def _fitting(self) -> Self:
+    def check(self) -> None:
+        """Refuse what does not fit the runner, and whatever is seen of a secret.
+
+        Raises:
+            ConfigError: something does not, or a secret is where others see it; it is
+                not said.
+        """
+        self._check_fitting()
+        self._check_secrets()
+
+    def _check_fitting(self) -> None:
         if self.runner_address and self.runner not in _WITH_ADDRESS:
-            raise ValueError(
+            raise ConfigError(
                 f"runner_address is for {' and '.join(_WITH_ADDRESS)}, not for"
                 f" {self.runner}"
             )
         if self.runner_settings and not self.is_elsewhere:
-            raise ValueError("runner_settings have no effect on the runner threads")
-        return self
+            raise ConfigError("runner_settings have no effect on the runner threads")
 
-    @model_validator(mode="after")
-    def _no_secrets(self) -> Self:
-        """Refuse what would be seen in Prefect; never show it."""
+    def _check_secrets(self) -> None:
         if has_secret(self.runner_address or ""):
-            raise ValueError(
+            raise ConfigError(
                 "runner_address holds a password or a key, and options can be seen by"
                 " others; let the cluster's own configuration file hold it"
             )
         if secret_values(self.runner_settings):
-            raise ValueError(
+            raise ConfigError(
                 "runner_settings hold a secret, and options can be seen by others; let"
                 " the environment of the workers hold it"
             )
-        return self
 
 
 class Fate(Enum):
@@ -106,7 +114,8 @@ class Fate(Enum):
     """A person cancelled it: leave it."""
 
 
-class Look(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
     """What can be seen of a shard's run at one moment."""
 
     state: str
@@ -144,7 +153,8 @@ _LIMITS: dict[str, tuple[Callable[[SpreadOptions], float], Fate]] = {
 _ENDS = {"CANCELLED": Fate.CANCELLED, "CANCELLING": Fate.CANCELLED}
 
 
-class Leader(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leader(Checked):
     """The run that a shard is collected for, as the shard knows it."""
 
     token: str

@@ -1,10 +1,9 @@
 """The prompt template that `--prompt-config` names: a YAML file."""
 
+from dataclasses import fields
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from reward_profiling.errors import ConfigError
+from reward_profiling.errors import ConfigError, OptionsError
 from reward_profiling.files.json_lines import open_to_read
 from reward_profiling.files.yaml_text import parse_mapping
 from reward_profiling.planning.additions.prompt_template import PromptTemplate
@@ -19,19 +18,16 @@ def read_prompt(path: Path) -> tuple[PromptTemplate, list[str]]:
     with open_to_read(path) as file:
         content = file.read()
     try:
-        fields = parse_mapping(content.decode("utf-8-sig"), path)
+        found = parse_mapping(content.decode("utf-8-sig"), path)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8: {error.reason}") from error
-    known = {n: v for n, v in fields.items() if n in PromptTemplate.model_fields}
+    names = {field.name for field in fields(PromptTemplate)}
     try:
-        template = PromptTemplate.model_validate(known)
-    except ValidationError as error:
-        faults = "; ".join(
-            f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}"
-            for fault in error.errors()
-        )
+        template = PromptTemplate.made({n: v for n, v in found.items() if n in names})
+    except OptionsError as error:
+        faults = str(error).replace("\n", "; ")
         raise ConfigError(
             f'{path} is no prompt template, which has "user" and maybe "system", both'
             f" text: {faults}"
         ) from error
-    return template, [name for name in fields if name not in known]
+    return template, [name for name in found if name not in names]

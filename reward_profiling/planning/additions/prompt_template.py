@@ -8,13 +8,13 @@ whose values would be memory addresses at best.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from string import Formatter
-from typing import Any
-
-from pydantic import field_validator
+from typing import Annotated, Any
 
 from reward_profiling.errors import RecordError
-from reward_profiling.values import Frozen
+from reward_profiling.fitting import ReadAs
+from reward_profiling.values import Checked
 
 _HEAD = re.compile(r"[^.\[]*")
 _MEMBER = re.compile(r"\[([^\]]+)\]")
@@ -23,21 +23,24 @@ _CONVERSIONS = (None, "a", "r", "s")
 _MOST_SHOWN = 12
 
 
-class PromptTemplate(Frozen):
+def _well_formed(text: object) -> object:
+    for place in _places(text) if isinstance(text, str) else ():
+        _members(place)
+    return text
+
+
+_Text = Annotated[str, ReadAs(_well_formed)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PromptTemplate(Checked):
     """The messages that a row's fields are put into."""
 
-    user: str
+    user: _Text
     """The user's message; {field} stands for the row's field of that name."""
 
-    system: str | None = None
+    system: _Text | None = None
     """The system message before it. Default: none."""
-
-    @field_validator("user", "system")
-    @classmethod
-    def _well_formed(cls, text: str | None) -> str | None:
-        for place in _places(text or ""):
-            _members(place)
-        return text
 
     def messages(self, row: Mapping[str, Any]) -> list[dict[str, str]]:
         """Return the messages of one row, the system's first: `role` and `content`.

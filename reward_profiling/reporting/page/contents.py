@@ -6,7 +6,7 @@ from itertools import groupby
 
 from reward_profiling.insights.document import Insights
 from reward_profiling.profiling.finding import Evidence, Finding
-from reward_profiling.reporting.page.marks import headline_figures, reward_spread
+from reward_profiling.reporting.page.marks import key_numbers, reward_spread
 from reward_profiling.reporting.page.parts import Card, Chart, Page
 from reward_profiling.reporting.page.run_charts import (
     completion,
@@ -54,7 +54,7 @@ def page(insights: Insights, names: Mapping[str, str]) -> Page:
         title=_title(insights),
         subtitle=_subtitle(insights),
         cards=tuple(_card(finding, names) for finding in insights.findings),
-        figures=headline_figures(insights),
+        key_numbers=key_numbers(insights),
         agents=agents_table(insights, names),
         charts=_paired([chart for chart in drawn if isinstance(chart, Chart)]),
         absent=tuple(reason for reason in drawn if isinstance(reason, str)),

@@ -3,20 +3,20 @@
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.measures.reward import RewardEstimate
 from reward_profiling.insights.section import Section
-from reward_profiling.reporting.page.parts import Figure
+from reward_profiling.reporting.page.parts import KeyNumber
 from reward_profiling.reporting.page.words import count, interval, number, of, share
 
 _NO_SPREAD = "no interval: all of it is equal, or there is too little"
 
 
-def headline_figures(insights: Insights) -> tuple[Figure, ...]:
+def key_numbers(insights: Insights) -> tuple[KeyNumber, ...]:
     """Return the run's headline numbers, the mean reward first."""
     run = insights.run
-    figures = (
+    numbers = (
         _coverage(run), _mean(insights), _pass_rate(insights), _signal(run),
         _majority(run), _cut_off(run), _empty(run),
     )  # fmt: skip
-    return tuple(figure for figure in figures if figure is not None)
+    return tuple(number for number in numbers if number is not None)
 
 
 def reward_spread(insights: Insights, reward: RewardEstimate) -> str:
@@ -31,10 +31,10 @@ def reward_spread(insights: Insights, reward: RewardEstimate) -> str:
     return _NO_SPREAD
 
 
-def _mean(insights: Insights) -> Figure:
+def _mean(insights: Insights) -> KeyNumber:
     reward = insights.run.reward
     zeros = insights.reading.failures_as_zero
-    return Figure(
+    return KeyNumber(
         label="Mean reward" + (", failures as 0" if zeros else ""),
         value="unknown" if reward.macro_mean is None else number(reward.macro_mean),
         spread=reward_spread(insights, reward),
@@ -43,11 +43,11 @@ def _mean(insights: Insights) -> Figure:
     )
 
 
-def _pass_rate(insights: Insights) -> Figure:
+def _pass_rate(insights: Insights) -> KeyNumber:
     passing = insights.run.passing
     error = passing.pass_rate_error
     spread = f"standard error {share(error)}" if error else _NO_SPREAD
-    return Figure(
+    return KeyNumber(
         label=f"Pass rate at {number(insights.reading.pass_threshold)}",
         value="unknown" if passing.pass_rate is None else share(passing.pass_rate),
         spread="" if passing.pass_rate is None else spread,
@@ -56,7 +56,7 @@ def _pass_rate(insights: Insights) -> Figure:
     )
 
 
-def _coverage(run: Section) -> Figure:
+def _coverage(run: Section) -> KeyNumber:
     coverage = run.coverage
     lacking = [
         f"{amount:,} {word}"
@@ -69,7 +69,7 @@ def _coverage(run: Section) -> Figure:
         if amount
     ]
     known = coverage.scored_share
-    return Figure(
+    return KeyNumber(
         label="Scored",
         value="unknown" if known is None else share(known),
         spread=f"{of(coverage.scored, coverage.planned)} planned rollouts",
@@ -78,11 +78,11 @@ def _coverage(run: Section) -> Figure:
     )
 
 
-def _signal(run: Section) -> Figure:
+def _signal(run: Section) -> KeyNumber:
     signal = run.signal
     judged = signal.num_signal + signal.num_zero_signal
     unjudged = signal.undetermined
-    return Figure(
+    return KeyNumber(
         label="Tasks that can teach",
         value=of(signal.num_signal, judged) if judged else "unknown",
         spread=f"{count(signal.num_zero_signal, 'task')} with one reward throughout"
@@ -93,12 +93,12 @@ def _signal(run: Section) -> Figure:
     )
 
 
-def _majority(run: Section) -> Figure | None:
+def _majority(run: Section) -> KeyNumber | None:
     majority = run.passing.majority
     if majority is None:
         return None
     tied = f"{count(majority.num_tied, 'task')} tied" if majority.num_tied else ""
-    return Figure(
+    return KeyNumber(
         label="Commonest answer passes",
         value=share(majority.pass_rate),
         spread=tied,
@@ -111,12 +111,12 @@ def _majority(run: Section) -> Figure | None:
     )
 
 
-def _cut_off(run: Section) -> Figure | None:
+def _cut_off(run: Section) -> KeyNumber | None:
     length = run.length
     if not length.num_truncation_known:
         return None
     cut, whole = length.truncated, length.finished
-    return Figure(
+    return KeyNumber(
         label="Cut off",
         value=share(length.num_truncated / length.num_truncation_known),
         spread=f"they pass {share(cut.pass_rate)} (n = {cut.num_rollouts:,}), others"
@@ -127,11 +127,11 @@ def _cut_off(run: Section) -> Figure | None:
     )
 
 
-def _empty(run: Section) -> Figure | None:
+def _empty(run: Section) -> KeyNumber | None:
     length = run.length
     if not length.num_empty:
         return None
-    return Figure(
+    return KeyNumber(
         label="Empty answers",
         value=share(length.num_empty / length.num_empty_known),
         spread=f"their mean reward {number(length.empty.mean_reward)}"

@@ -48,7 +48,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class KeyNumber:
     """One headline number; nothing of it stands without its n."""
 
     label: str
@@ -114,7 +114,7 @@ class Page:
     cards: tuple[Card, ...]
     """Findings, the worst first."""
 
-    figures: tuple[Figure, ...]
+    key_numbers: tuple[KeyNumber, ...]
     """Headline numbers."""
 
     agents: TextTable

@@ -1,18 +1,19 @@
 """What a tracker of runs is told of a profile: numbers by name, settings, no rows."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.section import Section
 from reward_profiling.profiling.finding import SEVERITIES
-from reward_profiling.values import Frozen
 
 Number = int | float
 
 
-class TrackedRun(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrackedRun:
     """One profile, as trackers take it."""
 
     name: str

@@ -7,7 +7,7 @@ from reward_profiling.choosing.selection import SelectOptions
 
 
 def options(**given: object) -> SelectOptions:
-    return SelectOptions.model_validate(given)
+    return SelectOptions.made(given)
 
 
 def test_an_earlier_rate_is_compared_row_by_row() -> None:

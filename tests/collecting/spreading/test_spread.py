@@ -1,12 +1,13 @@
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.spreading.spread import Fate, Look, SpreadOptions, fate
+from reward_profiling.errors import ConfigError
 from reward_profiling.flows.parameters import RewardProfilingParams
 
 SPREAD = SpreadOptions(runner="work-pool", shard_silence=60, worker_patience=600)
@@ -58,7 +59,7 @@ def test_a_shard_by_itself_has_its_share_and_its_place() -> None:
     assert [one.shard for one in own] == ["0/3", "1/3", "2/3"]
     assert [one.concurrency_of(0) for one in own] == [2, 2, 1]
     assert {one.retries for one in own} == {0}
-    assert [CollectOptions.model_validate(one.model_dump()) for one in own] == own
+    assert [CollectOptions.made(asdict(one)) for one in own] == own
 
 
 @pytest.mark.parametrize(
@@ -68,14 +69,14 @@ def test_a_shard_by_itself_has_its_share_and_its_place() -> None:
         ({"runner_settings": {"a": 1}}, "have no effect on the runner threads"),
         ({"runner": "ray", "runner_address": "ray://u:pw1secret@h:1"}, "a password"),
         ({"runner": "slurm", "runner_settings": {"api_key": "k9x8y7z6"}}, "a secret"),
-        ({"runner": "work-pool", "shard_deployment": "no-slash"}, "pattern"),
+        ({"runner": "work-pool", "shard_deployment": "no-slash"}, "FLOW/NAME"),
         ({"runner": "dusk"}, "'threads', 'dask', 'ray', 'slurm' or 'work-pool'"),
     ],
 )
 def test_a_spread_that_cannot_be_is_refused_without_a_word_of_its_secret(
     given: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(ConfigError) as caught:
         SpreadOptions(**given)
 
     assert said in str(caught.value)
@@ -84,7 +85,7 @@ def test_a_spread_that_cannot_be_is_refused_without_a_word_of_its_secret(
 
 
 def test_a_run_elsewhere_wants_two_shards_at_least() -> None:
-    with pytest.raises(ValidationError, match="give num_shards, at least 2"):
-        RewardProfilingParams.model_validate(
+    with pytest.raises(ConfigError, match="give num_shards, at least 2"):
+        RewardProfilingParams.made(
             {"output": "r", "servers": {"demo": True}, "spread": {"runner": "dask"}}
         )

@@ -59,7 +59,7 @@ def recorder(journals: Journals, heard: Heard, limit: int = 3) -> Recorder:
 
 def asker(answer: Answer, recorder: Recorder, **options: Any) -> Asker:  # noqa: ANN401
     client = GymClient(httpx.AsyncClient(transport=httpx.MockTransport(answer)))
-    chosen = CollectOptions.model_validate(options)
+    chosen = CollectOptions.made(options)
     gates = Gates(client, {"a": ROUTE}, recorder, draw=lambda: 0.0)
     return Asker(client, gates, chosen, recorder, draw=lambda: 0.0)
 

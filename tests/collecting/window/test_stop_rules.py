@@ -28,7 +28,7 @@ def rules(keeping: Recorder, **options: Any) -> StopRules:  # noqa: ANN401
 
     client = GymClient(httpx.AsyncClient(transport=httpx.MockTransport(nothing)))
     gates = Gates(client, {"a": ROUTE}, keeping)
-    chosen = CollectOptions.model_validate(options)
+    chosen = CollectOptions.made(options)
     return StopRules(chosen, keeping.progress, keeping.streak, gates, lambda _: True)
 
 

@@ -17,7 +17,7 @@ MISSING = Rollout(status=RolloutStatus.MISSING)
 
 
 def found_in(tasks: Tasks, **options: object) -> dict[str, Finding]:
-    chosen = ProfileOptions.model_validate(options)
+    chosen = ProfileOptions.made(options)
     return {f.name: f for f in derive_insights(table_of(tasks), chosen).findings}
 
 

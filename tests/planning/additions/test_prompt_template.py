@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from reward_profiling.errors import RecordError
+from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.planning.additions.prompt_template import PromptTemplate
 
 ROW: dict[str, Any] = {
@@ -31,9 +30,9 @@ def filled(template: str, row: dict[str, Any] = ROW) -> str:
 
 
 def refusal(template: str) -> str:
-    with pytest.raises(ValidationError) as raised:
+    with pytest.raises(ConfigError) as raised:
         PromptTemplate(user=template)
-    return str(raised.value.errors()[0]["msg"])
+    return str(raised.value)
 
 
 @given(templates)

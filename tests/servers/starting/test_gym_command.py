@@ -30,7 +30,7 @@ def gym(tmp_path: Path) -> Path:
 
 
 def options(**given: object) -> ServerOptions:
-    return ServerOptions.model_validate({"gym_config": ("a.yaml",), **given})
+    return ServerOptions.made({"gym_config": ("a.yaml",), **given})
 
 
 # Where it is.

@@ -1,26 +1,12 @@
-"""What a person sees in a terminal: tables, a progress bar, errors in plain words."""
+"""A run as it goes: bars in a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
-from rich.cells import cell_len, chop_cells
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
-from rich.progress import Progress as Bars
-from rich.text import Text
-
-from reward_profiling.cli import plain_errors
-from reward_profiling.cli.insights_view import show_insights
-from reward_profiling.cli.summary_lines import (
-    Styled,
-    file_lines,
-    summary_lines,
-    table_lines,
-)
+from reward_profiling.cli.terminal import screen
+from reward_profiling.cli.terminal.screen import err
 from reward_profiling.collecting.progress import AgentProgress, Progress
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import (
@@ -31,109 +17,16 @@ from reward_profiling.reporting.summary_words import (
 )
 from reward_profiling.servers.server_states import Changes, ServerState
 
-out = Console(highlight=False, soft_wrap=True, markup=False)
-err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
-
-STOPPED = plain_errors.STOPPED
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
 _PLAIN_SECONDS = 5.0
 _BAR_WIDTH = 14
 
 
-def complain(message: str) -> None:
-    """Print an error to standard error."""
-    err.print(Text("error: ", style="bold red").append(Text(message, style="default")))
-
-
-def warn(message: str) -> None:
-    """Print a warning to standard error."""
-    err.print(Text("warning: ", style="yellow").append(Text(message, style="default")))
-
-
-def option_faults(error: ValidationError) -> str:
-    """Say in a line each which options are wrong, as they are written on the line."""
-    faults = error.errors(include_url=False)
-    deepest: dict[str, int] = {}
-    for fault in faults:
-        option = _option(fault["loc"])
-        deepest[option] = max(deepest.get(option, 0), len(fault["loc"]))
-    # Of an option with alternatives, those that fit best so far say what is wrong.
-    said = (
-        f"{_option(fault['loc'])}{_reason(fault)}{_given(fault['input'])}"
-        for fault in faults
-        if len(fault["loc"]) == deepest[_option(fault["loc"])]
-    )
-    return "\n".join(dict.fromkeys(said))
-
-
-def _option(location: tuple[int | str, ...]) -> str:
-    names = [part for part in location if isinstance(part, str) and part.isidentifier()]
-    fields = [name for name in names if name not in _GROUPS]
-    return f"--{fields[0].replace('_', '-')}: " if fields else ""
-
-
-def _reason(fault: ErrorDetails) -> str:
-    if fault["type"] == "missing" and fault["loc"][-1:] == ("servers",):
-        return "give one of --head-url, --gym-config, --gym-resources-server and --demo"
-    reason = fault["msg"].removeprefix("Value error, ")
-    return reason.replace("a valid dictionary", "a JSON object")
-
-
-_GROUPS = frozenset({
-    "servers", "plan", "adaptive", "collect", "aggregate", "profile", "comparison",
-    "spread", "params",
-})  # fmt: skip
-
-
-def _given(value: object) -> str:
-    return f" (got {value!r})" if isinstance(value, str | int | float) else ""
-
-
-def show_summary(summary: RunSummary) -> None:
-    """Print a run's summary: what is missing first, then the agents and the files."""
-    _show_lines(summary_lines(summary, out.width))
-    show_insights(summary, out)
-    _show_lines(file_lines(summary))
-
-
-def _show_lines(lines: Iterable[Styled]) -> None:
-    for line in lines:
-        out.print(Text(line.text, style=line.style))
-
-
-def show_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, last_is_prose: bool = False
-) -> None:
-    """Print a table without frames: names to the left, numbers to the right.
-
-    Nothing is cut, except prose in the last column, which takes what is left of the
-    terminal's width.
-    """
-    if not last_is_prose:
-        _show_lines(table_lines(head, rows, out.width))
-        return
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    widths[-1] = len(head[-1])
-    gap = " " * (2 if sum(widths) + 2 * len(widths) <= out.width else 1)
-    left = out.width - sum(widths[:-1]) - len(gap) * len(widths)
-    for line in (head, *rows):
-        cells = [
-            text.ljust(width) if index == 0 else text.rjust(width)
-            for index, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        cells[-1] = _cut(line[-1], left)
-        text = "".join(gap + cell for cell in cells)
-        out.print(Text(text, style="bold" if line is head else ""))
-
-
-def _cut(text: str, width: int) -> str:
-    if cell_len(text) <= width:
-        return text
-    return chop_cells(text, max(width - 1, 1))[0] + "…"
-
-
 class _Shard(NamedTuple):
-    bar: TaskID
+    bar: "TaskID"
     progress: Progress
 
 
@@ -157,21 +50,23 @@ class Live:
         if not err.is_terminal:
             yield
             return
-        with Bars(
+        from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
+
+        with Progress(
             TextColumn(" "),
             BarColumn(bar_width=_BAR_WIDTH),
             TextColumn("{task.description}", markup=False),
-            console=err,
+            console=err.console,
         ) as self._bars:
             yield
 
     def say(self, message: str) -> None:
         """Print a sentence about a step."""
-        err.print(Text(f"  {message}"))
+        err.print(f"  {message}")
 
     def warn(self, message: str) -> None:
         """Print a warning."""
-        warn(message)
+        screen.warn(message)
 
     def observe_servers(self, states: Sequence[ServerState]) -> None:
         """Take the present states of servers that start."""
@@ -200,7 +95,7 @@ class Live:
     def observe(self, progress: Progress, note: str | None) -> None:
         """Take a collection's present numbers, and a warning if there is one."""
         if note is not None:
-            warn(note)
+            self.warn(note)
         now = time.monotonic()
         if not any(progress is known for known in self.seen):
             self.seen.append(progress)

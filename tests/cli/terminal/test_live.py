@@ -24,7 +24,7 @@ MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 STARTING = """
 import time
-from reward_profiling.cli.terminal import Live
+from reward_profiling.cli.terminal.live import Live
 from reward_profiling.servers.server_states import ServerState
 live = Live()
 with live.showing():

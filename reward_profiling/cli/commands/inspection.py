@@ -1,22 +1,24 @@
-"""What `inspect` shows of an output: its files, how complete it is, how tasks did."""
+"""`inspect`: what an output holds, its files, how complete it is, how tasks did."""
 
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.text import Text
 
 from reward_profiling.cli.exit_codes import ExitCode
-from reward_profiling.cli.terminal import out, show_table
+from reward_profiling.cli.terminal.screen import out
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.numerics.figures import figure
+from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.gym_health import read_gym_health
 from reward_profiling.reporting.inspection import (
     FileGlance,
     NamedTask,
     Overview,
+    output_named,
     overview,
 )
 from reward_profiling.reporting.overview import Tenth
@@ -25,20 +27,28 @@ from reward_profiling.reporting.summary_words import COLUMNS, agent_cells, notic
 _BAR = "█"
 _PARTS = " ▏▎▍▌▋▊▉"
 _BAR_WIDTH = 40
+_READING = ProfileOptions()
 _OF_A_RUN = ("findings", "stopped", "is_failed")
 
 
-def show_output(
-    files: RunFiles, *, pass_threshold: float = 1.0, as_json: bool = False
+def inspect(
+    output: Path,
+    /,
+    *,
+    pass_threshold: float = _READING.pass_threshold,
+    json: bool = False,
 ) -> int:
-    """Print an output's files, its completion, and how its tasks did.
+    """Show what an output holds: its files, how complete it is, how its tasks did.
 
-    Raises:
-        ConfigError: there is nothing at that path.
-        RecordError: a line cannot be read; names file and line.
+    Args:
+        output: The rollouts file, or the folder that it lies in.
+        pass_threshold: A rollout passes when its reward is at least this.
+        json: Print one JSON object, for machines.
     """
-    found = overview(files, pass_threshold=pass_threshold)
-    if as_json:
+    reading = ProfileOptions(pass_threshold=pass_threshold)  # which refuses "nan"
+    files = output_named(output)
+    found = overview(files, pass_threshold=reading.pass_threshold)
+    if json:
         said = msgspec.json.encode(_told(found))
         sys.stdout.buffer.write(msgspec.json.format(said))
         sys.stdout.buffer.write(b"\n")
@@ -61,14 +71,14 @@ def _show(found: Overview, files: RunFiles) -> None:
         (file.name, f"{file.num_lines:,}" if file.num_lines else "", _size(file))
         for file in found.files
     ]
-    show_table(("file", "lines", "size"), rows)
+    out.print_table(("file", "lines", "size"), rows)
     if found.counts is not None:
         out.print()
         _show_completion(found, found.counts)
     _show_health(files)
     if found.is_outdated:
         said = "the profile is older than the records; `profile` them again"
-        out.print(Text(said, style="yellow"))
+        out.print(said, "yellow")
     if found.counts is not None:
         _show_tasks(found, found.counts)
 
@@ -98,9 +108,9 @@ def _show_completion(found: Overview, counts: RunSummary) -> None:
         if count:
             parts.append(f"{count} {words}")
     style = "yellow" if counts.is_partial else "green"
-    out.print(Text(", ".join(parts), style=f"bold {style}"))
+    out.print(", ".join(parts), f"bold {style}")
     for notice in notices(counts):
-        out.print(Text(f"  ! {notice}", style="yellow"))
+        out.print(f"  ! {notice}", "yellow")
 
 
 def _show_health(files: RunFiles) -> None:
@@ -111,23 +121,23 @@ def _show_health(files: RunFiles) -> None:
     counts = [f"{count} {verdict}" for verdict, count in health.verdicts.items()]
     said = ", ".join(counts) or "no rollouts"
     style = "yellow" if health.verdicts.get("unhealthy") else "default"
-    out.print(Text(f"Gym's health check: {said}", style=style))
+    out.print(f"Gym's health check: {said}", style)
     for check, count in health.issues.items():
-        out.print(Text(f"  {count} {check}", style=style))
+        out.print(f"  {count} {check}", style)
     for rollout, found in health.unhealthy:
-        out.print(Text(f"  {rollout}: {found}", style="dim"))
+        out.print(f"  {rollout}: {found}", "dim")
 
 
 def _show_tasks(found: Overview, counts: RunSummary) -> None:
     out.print()
-    show_table(COLUMNS, [agent_cells(agent) for agent in counts.agents])
+    out.print_table(COLUMNS, [agent_cells(agent) for agent in counts.agents])
     if not found.tenths:
         return
     out.print()
     scored = counts.num_scored_tasks
-    out.print(Text(f" mean reward of {_tasks(scored)}", style="bold"))
+    out.print(f" mean reward of {_tasks(scored)}", "bold")
     for line in bars(found.tenths, min(_BAR_WIDTH, out.width - 30)):
-        out.print(Text(f" {line}"))
+        out.print(f" {line}")
     for title, tasks in (
         ("most solved", found.most_solved),
         ("least solved", found.least_solved),
@@ -173,4 +183,4 @@ def _show_named(title: str, tasks: Iterable[NamedTask]) -> None:
         for named in tasks
     ]
     head = (title, "scored", "mean", "pass", "input")
-    show_table(head, rows, last_is_prose=True)
+    out.print_table(head, rows, last_is_prose=True)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reward_profiling.cli.exit_codes import ExitCode
-from reward_profiling.cli.terminal import out
+from reward_profiling.cli.terminal.screen import out
 from reward_profiling.errors import ConfigError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.insights_file import read_insights_head
