@@ -11,7 +11,7 @@ from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
 
 _MOSTLY = 0.9
 _FEW = 2
-"""Values that may differ between tasks by chance."""
+"""Values that are too few to tell an identifier by."""
 _SEED = "seed"
 _ID_WORDS = frozenset({"id", "idx", "index", "uid"})
 """Last words of names of columns that name something."""
