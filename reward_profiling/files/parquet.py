@@ -11,16 +11,6 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from ctypes import (
-    POINTER,
-    Structure,
-    c_char_p,
-    c_int64,
-    c_void_p,
-    py_object,
-    pythonapi,
-    string_at,
-)
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -40,9 +30,9 @@ from reward_profiling.files.source_marks import crc32_of
 TEXT, BOOLEAN = DataType.string(), DataType.bool()
 INT64, FLOAT64 = DataType.int64(), DataType.float64()
 
-ROWS_AT_ONCE = 8_192
+ROWS_AT_ONCE = 2_048
 """Rows of a part: so many are there a second time while a table is written or read."""
-_ROWS_OF_A_GROUP = 65_536
+_ROWS_OF_A_GROUP = 16_384  # which are there encoded, until they are written
 _COMPRESSION = "zstd(1)"  # a quarter of the bytes for a hundredth of a profile's time
 _ABOUT = "gym-reward-profiling"
 _MAGIC = b"PAR1"
@@ -51,7 +41,6 @@ _TAIL_BYTES = _SIZE_BYTES + len(_MAGIC)
 _CREATOR = b"gym-reward-profiling"
 _LABEL = _CREATOR + b" crc32 "
 _BLANK = b"00000000"
-_NUMBER_BYTES = 8
 _CHANGED = "is damaged or foreign (was changed, or was written by something else)"
 
 
@@ -104,6 +93,10 @@ def write_parquet(path: Path, parts: Iterable[Mapping[str, Array]], about: str) 
     later = iter(parts)
     first = RecordBatch.from_pydict(dict(next(later)))
     schema = first.schema
+    # Numbers seldom repeat: trying to tell them by few takes time and memory.
+    is_text = {
+        (field.name,): True for field in schema if DataType.is_string(field.type)
+    }
 
     def write(file: IO[bytes]) -> None:
         guard = _Guard(file)
@@ -111,8 +104,10 @@ def write_parquet(path: Path, parts: Iterable[Mapping[str, Array]], about: str) 
         arrow_files.write_parquet(
             RecordBatchReader.from_batches(schema, guard.each(chain((first,), rest))),
             guard,  # type: ignore[arg-type]  # it has all that is asked of a file
+            column_dictionary_enabled=is_text,
             compression=_COMPRESSION,
             created_by=(_LABEL + _BLANK).decode(),
+            dictionary_enabled=False,
             key_value_metadata={_ABOUT: about},
             max_row_group_size=_ROWS_OF_A_GROUP,
             skip_arrow_metadata=True,
@@ -216,13 +211,15 @@ class Table:
             Numbers as an array of type "q" or "d", in which anything may stand where
             there is nothing; texts as a list.
         """
+        from reward_profiling.files.arrow_memory import append_numbers  # noqa: PLC0415 - takes a while
+
         columns = {name: self._empty(name) for name in names}
         for batch in self._reader:
             for name, column in columns.items():
                 if isinstance(column, list):
                     column.extend(batch[name].to_pylist())
                 else:
-                    _append(column, batch[name])
+                    append_numbers(column, batch[name])
         return columns
 
     def _empty(self, name: str) -> "array[Any] | list[Any]":
@@ -245,33 +242,3 @@ def open_parquet(path: Path) -> Iterator[Table]:
         if os.pread(file.fileno(), len(digits), place) != digits:
             raise ParquetError(_CHANGED)
         yield Table(file)
-
-
-class _ArrowArray(Structure):
-    """How an array lies in memory (Arrow's C data interface, `struct ArrowArray`)."""
-
-    _fields_ = (
-        ("length", c_int64),
-        ("null_count", c_int64),
-        ("offset", c_int64),
-        ("n_buffers", c_int64),
-        ("n_children", c_int64),
-        ("buffers", POINTER(c_void_p)),
-    )
-
-
-_pointer = pythonapi.PyCapsule_GetPointer
-_pointer.restype = c_void_p
-_pointer.argtypes = (py_object, c_char_p)
-
-
-def _append(column: "array[Any]", found: Array) -> None:
-    """Append numbers of 64 bits, from where they lie in memory.
-
-    The library's own way makes an object of each, which takes thirty times as long as
-    the rest of reading them.
-    """
-    _, capsule = found.__arrow_c_array__()
-    lying = _ArrowArray.from_address(_pointer(capsule, b"arrow_array"))
-    start = lying.buffers[1] + _NUMBER_BYTES * lying.offset
-    column.frombytes(string_at(start, _NUMBER_BYTES * lying.length))
