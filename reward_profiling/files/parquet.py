@@ -17,12 +17,8 @@ from types import TracebackType
 from typing import IO, Any
 
 from arro3 import io as arrow_files
-from arro3.core import (
-    Array,
-    DataType,
-    RecordBatch,
-    RecordBatchReader,
-)
+from arro3.core import Array, DataType, RecordBatch, RecordBatchReader
+from arro3.core import Table as ArrowTable
 
 from reward_profiling.files.json_lines import replace_file
 from reward_profiling.files.source_marks import crc32_of
@@ -94,9 +90,8 @@ def write_parquet(path: Path, parts: Iterable[Mapping[str, Array]], about: str) 
     first = RecordBatch.from_pydict(dict(next(later)))
     schema = first.schema
     # Numbers seldom repeat: trying to tell them by few takes time and memory.
-    is_text = {
-        (field.name,): True for field in schema if DataType.is_string(field.type)
-    }
+    texts = (name for name in schema.names if schema.field(name).type == TEXT)
+    by_few: dict[str | Sequence[str], bool] = {(name,): True for name in texts}
 
     def write(file: IO[bytes]) -> None:
         guard = _Guard(file)
@@ -104,7 +99,7 @@ def write_parquet(path: Path, parts: Iterable[Mapping[str, Array]], about: str) 
         arrow_files.write_parquet(
             RecordBatchReader.from_batches(schema, guard.each(chain((first,), rest))),
             guard,  # type: ignore[arg-type]  # it has all that is asked of a file
-            column_dictionary_enabled=is_text,
+            column_dictionary_enabled=by_few,
             compression=_COMPRESSION,
             created_by=(_LABEL + _BLANK).decode(),
             dictionary_enabled=False,
@@ -204,6 +199,10 @@ class Table:
         """The names of its columns, in order."""
         return self._reader.schema.names
 
+    def whole(self) -> ArrowTable:
+        """Read every row, in Arrow's memory."""
+        return self._reader.read_all()
+
     def columns(self, names: Iterable[str]) -> dict[str, Any]:
         """Read columns of numbers and texts.
 
@@ -242,3 +241,14 @@ def open_parquet(path: Path) -> Iterator[Table]:
         if os.pread(file.fileno(), len(digits), place) != digits:
             raise ParquetError(_CHANGED)
         yield Table(file)
+
+
+def read_table(path: Path) -> ArrowTable:
+    """Read a whole table that was written here, in Arrow's memory.
+
+    Raises:
+        ParquetError: it was not, or not wholly, or was changed since.
+        OSError: it cannot be read.
+    """
+    with open_parquet(path) as table:
+        return table.whole()

@@ -8,10 +8,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from reward_profiling.choosing.comparing.comparison_file import (
-    refuse_target,
-    write_comparison,
-)
 from reward_profiling.choosing.comparing.judgement import judgement_in_words
 from reward_profiling.choosing.comparison import (
     CompareOptions,
@@ -19,12 +15,11 @@ from reward_profiling.choosing.comparison import (
     Difference,
     Flip,
 )
-from reward_profiling.choosing.comparison_run import compare_outputs
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.option_groups import COMPARISON, FILES, fields_of
 from reward_profiling.cli.terminal.lines import Line, file_lines
 from reward_profiling.cli.terminal.screen import out, warn
-from reward_profiling.files.run_files import RunFiles
+from reward_profiling.library.comparing import compare as compare_outputs
 from reward_profiling.numerics.figures import figure, signed_figure
 
 _RULE = CompareOptions()
@@ -58,11 +53,7 @@ def compare(
             only one of them has.
         rule: What is compared, and what is too much worse.
     """
-    if json is not None:
-        refuse_target(json)
-    found = compare_outputs(RunFiles(baseline), RunFiles(candidate), rule)
-    if json is not None:
-        write_comparison(json, found)
+    found = compare_outputs(baseline, candidate, rule, json=json)
     for warning in found.warnings:
         warn(warning)
     _show(found)

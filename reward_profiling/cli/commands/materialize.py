@@ -9,10 +9,7 @@ from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.option_groups import PLAN, fields_of
 from reward_profiling.cli.terminal.lines import file_lines
 from reward_profiling.cli.terminal.screen import out, warn
-from reward_profiling.files.output_lock import output_lock
-from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.checked_input import check_input
-from reward_profiling.planning.materialization import materialize as write_plan
+from reward_profiling.library.planning import plan as write_plan
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.reporting.summary_words import planned
 
@@ -33,10 +30,7 @@ def materialize(
         output: The rollouts file; the plan lies beside it and is named from it.
         plan: How task rows become planned rollouts.
     """
-    files = RunFiles(output)
-    checked = check_input(input, plan)
-    with output_lock(files.lock):
-        summary = write_plan(checked, files)
+    summary = write_plan(input, output, plan)
     for warning in summary.warnings:
         warn(warning)
     out.print(planned(summary))

@@ -9,10 +9,8 @@ from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.option_groups import FILES, PROFILE, fields_of
 from reward_profiling.cli.summary_view import show_summary
 from reward_profiling.cli.terminal.screen import complain
+from reward_profiling.library.profiling import profile as profile_records
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.profile_run import profile_run
-from reward_profiling.profiling.run_reading import ProfileRequest
-from reward_profiling.profiling.run_sources import sources_given
 from reward_profiling.reporting.outcome import too_bad
 
 _READING = ProfileOptions()
@@ -45,26 +43,15 @@ def profile(  # noqa: PLR0913 - one parameter is one option
         insights: Say what the rewards mean, too, as --strict and --answer-field do.
         reading: How rewards are read.
     """
-    sources = sources_given(rollouts, inputs=inputs, output=output)
-    wants_insights = insights or reading.strict or reading.answer_field
-    request = ProfileRequest(
-        pass_threshold=reading.pass_threshold,
+    summary = profile_records(
+        rollouts,
+        reading,
+        inputs=inputs,
+        output=output,
         allow_partial=allow_partial,
         rebuild=rebuild,
-        replies=bool(wants_insights),
+        insights=bool(insights or reading.strict or reading.answer_field),
     )
-    summary = profile_run(sources, request)
-    if wants_insights:
-        # Takes longer to import than a small profile takes to make.
-        from reward_profiling.insights.insights_run import add_insights  # noqa: PLC0415
-
-        summary = add_insights(
-            summary,
-            sources.files,
-            reading,
-            inputs=sources.inputs,
-            rollouts=sources.rollouts,
-        )
     show_summary(summary)
     if summary.is_partial:
         return ExitCode.PARTIAL

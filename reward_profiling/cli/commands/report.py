@@ -5,8 +5,7 @@ from pathlib import Path
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.terminal.lines import file_lines
 from reward_profiling.cli.terminal.screen import out, warn
-from reward_profiling.files.run_files import RunFiles
-from reward_profiling.reporting.report_run import write_report
+from reward_profiling.library.reporting import report as write_report
 
 
 def report(output: Path, /) -> int:
@@ -18,7 +17,7 @@ def report(output: Path, /) -> int:
     Args:
         output: The rollouts file; the page lies beside it.
     """
-    written = write_report(RunFiles(output))
+    written = write_report(output)
     if written.is_outdated:
         warn(
             f"{output} has records that the insights do not know; run `profile"

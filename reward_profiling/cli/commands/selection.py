@@ -1,19 +1,17 @@
 """`select`: the task rows that a trainer should see, from the file they came from."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from reward_profiling.choosing.selecting.targets import Targets
 from reward_profiling.choosing.selection import SelectionSummary, SelectOptions
-from reward_profiling.choosing.selection_run import select_rows
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.option_groups import FILES, SELECTION, fields_of
 from reward_profiling.cli.terminal.lines import file_lines
 from reward_profiling.cli.terminal.screen import out, warn
-from reward_profiling.files.run_files import RunFiles
+from reward_profiling.library.selecting import select as select_rows
 from reward_profiling.values import Checked
 
 
@@ -55,11 +53,14 @@ def select(
         where: Where it is written.
         rule: Which rows are kept, and how they are written.
     """
-    files = RunFiles(rollouts)
-    targets = replace(
-        Targets.beside(files, where.output), dataset_folder=where.dataset_folder
+    summary = select_rows(
+        input,
+        rollouts,
+        rule,
+        inputs=where.inputs,
+        output=where.output,
+        dataset_folder=where.dataset_folder,
     )
-    summary = select_rows(input, files, targets, rule, inputs=where.inputs)
     for warning in summary.warnings:
         warn(warning)
     _show(summary)

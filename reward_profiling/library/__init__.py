@@ -1,0 +1,1 @@
+"""What a command does, as a function: on files, or awaited where servers are asked."""
