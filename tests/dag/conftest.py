@@ -3,7 +3,6 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from prefect.settings import (
     PREFECT_API_URL,
@@ -13,6 +12,7 @@ from prefect.settings import (
 )
 
 from tests.dag.living import Deployed, Hook, PrefectServer, Workers
+from tests.observing import HTTP
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def found(api_url: str) -> Callable[..., list[dict[str, object]]]:
     """Give a way to list what the server holds: `found("task_runs", {…filter})`."""
 
     def listed(what: str, wanted: dict[str, object]) -> list[dict[str, object]]:
-        reply = httpx.post(f"{api_url}/{what}/filter", json=wanted, trust_env=False)
+        reply = HTTP.post(f"{api_url}/{what}/filter", json=wanted)
         rows: list[dict[str, object]] = reply.raise_for_status().json()
         return rows
 

@@ -19,6 +19,8 @@ from typing import Any, Self
 
 import httpx
 
+from tests.observing import HTTP
+
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -26,7 +28,7 @@ QUIET = (
     "--hide-scrollbars", "--window-size=1400,1000", "--virtual-time-budget=15000",
 )  # fmt: skip
 COMMAND = str(Path(sys.executable).with_name("reward-profiling"))
-START_SECONDS = 90.0
+START_SECONDS = 180.0
 
 
 def browse(url: str, option: str) -> str:
@@ -84,6 +86,7 @@ class PrefectServer:
             "PREFECT_HOME": str(self._home),
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "DO_NOT_TRACK": "1",
+            "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",  # 2 s of CPU
             "PREFECT_SERVER_API_PORT": str(self._port),  # the page asks the API there
             "PREFECT_UI_API_URL": self.api,
         }
@@ -102,7 +105,7 @@ class PrefectServer:
         deadline = time.monotonic() + START_SECONDS
         while True:
             with suppress(httpx.TransportError):
-                if httpx.get(f"{self.api}/health", trust_env=False).is_success:
+                if HTTP.get(f"{self.api}/health").is_success:
                     return
             assert child.poll() is None, "Prefect's server ended while it started"
             assert time.monotonic() < deadline, "Prefect's server did not start in time"
@@ -151,7 +154,7 @@ class Deployed:
         """Ask the API; again while its database is busy, as Prefect's client does."""
         while True:
             url = f"{self.api}/{path}"
-            reply = httpx.request(method, url, **given, trust_env=False, timeout=30)
+            reply = HTTP.request(method, url, **given)
             if reply.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                 return reply
             time.sleep(0.5)
@@ -183,12 +186,12 @@ class Deployed:
     def states(self, run: str) -> list[str]:
         return [one["name"] for one in self.get("flow_run_states/", flow_run_id=run)]
 
-    def until(self, run: str, *names: str, seconds: float = 60.0) -> dict[str, Any]:
+    def until(self, run: str, *names: str, seconds: float = 120.0) -> dict[str, Any]:
         """Wait until a run is in one of the states."""
         deadline = time.monotonic() + seconds
         while (state := self.state(run))["name"] not in names:
             assert time.monotonic() < deadline, f"{names} not in time: {state}"
-            time.sleep(0.2)
+            time.sleep(0.4)
         return state
 
     @contextmanager

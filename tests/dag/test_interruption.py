@@ -114,7 +114,7 @@ def test_a_signal_stops_the_environment_and_keeps_the_records(
     (environment,) = environments_of(child.pid)
 
     child.send_signal(number)
-    said, _ = child.communicate(timeout=15)
+    said, _ = child.communicate(timeout=240)
 
     assert child.returncode == 128 + number, said
     assert said.splitlines()[-1].endswith("run the same command again to do the rest")
@@ -141,7 +141,7 @@ def test_a_run_without_a_worker_is_cancelled_from_its_page(
 
     url = f"{api_url}/flow_runs/{run['id']}/set_state"
     httpx.post(url, json=told, trust_env=False).raise_for_status()
-    said, _ = child.communicate(timeout=40)
+    said, _ = child.communicate(timeout=240)
 
     assert child.returncode == 143, said
     assert "Traceback" not in said
@@ -160,7 +160,7 @@ def test_after_a_kill_the_environment_is_gone_and_the_same_command_does_the_rest
     (environment,) = environments_of(child.pid)
 
     os.kill(child.pid, signal.SIGKILL)
-    until(lambda: not is_alive(environment), "the environment is gone", seconds=5)
+    until(lambda: not is_alive(environment), "the environment is gone")
     kept = keys(tmp_path / "r.jsonl")
     rest = command(*LONG, PREFECT_API_URL=api_url)
 
@@ -191,7 +191,7 @@ def test_when_gym_ends_the_run_stops_soon_and_the_same_command_does_the_rest(
     collected(tmp_path / "r.jsonl", 20)
 
     os.kill(gym_in(tmp_path), signal.SIGKILL)
-    said, _ = child.communicate(timeout=30)
+    said, _ = child.communicate(timeout=240)
     kept = keys(tmp_path / "r.jsonl")
     rest = command(*on_gym, PREFECT_API_URL=api_url, PYTHONPATH=str(ROOT))
 
@@ -215,9 +215,9 @@ def test_a_gym_that_was_started_is_gone_after_a_signal(
     assert is_alive(gym)
 
     child.send_signal(number)
-    child.communicate(timeout=15)
+    child.communicate(timeout=240)
 
-    until(lambda: not is_alive(gym), "gym is gone", seconds=10)
+    until(lambda: not is_alive(gym), "gym is gone")
 
 
 def test_a_gym_that_is_not_there_is_told_before_anything_starts(
@@ -240,7 +240,7 @@ def test_when_prefects_server_goes_away_the_run_still_ends_whole(
     collected(tmp_path / "r.jsonl", 20)
 
     os.killpg(server, signal.SIGKILL)
-    said, _ = child.communicate(timeout=60)
+    said, _ = child.communicate(timeout=240)
 
     assert child.returncode == 0, said
     assert "Prefect's server went away" in said

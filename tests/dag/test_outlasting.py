@@ -15,7 +15,7 @@ import pytest
 
 from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from tests.dag.living import Deployed, Model, PrefectServer, Workers, children_of
-from tests.observing import asked, is_alive, keys, planned, turn, until
+from tests.observing import HTTP, asked, is_alive, keys, planned, turn, until
 
 ROOT = Path(__file__).parents[2]
 # What `gym env start` is to the run; its server leaves the family, as far as it can.
@@ -32,8 +32,8 @@ wait
 PLANNED = 96
 IN_FLIGHT = 4
 SILENCE_SECONDS = 25  # the others end before they miss their second heartbeat, at 30
-LATE_SECONDS = 15  # how much later than it should Prefect's server may act
-GONE_SECONDS = 15
+LATE_SECONDS = 45  # how much later than it should Prefect's server may act
+GONE_SECONDS = 60
 AWAY_SECONDS = 8
 
 
@@ -43,7 +43,7 @@ def family_of(pid: int) -> list[int]:
 
 def is_listening(port: int) -> bool:
     try:
-        httpx.get(f"http://127.0.0.1:{port}", trust_env=False)
+        HTTP.get(f"http://127.0.0.1:{port}")
     except httpx.TransportError:
         return False
     return True
@@ -110,7 +110,9 @@ def stopped(deployed: Deployed, workers: Workers) -> Iterator[Stopped]:
         run = start(deployed, output, gym_command=str(gym), gym_config=["a.yaml"])
         until(lambda: len(lines(output)) >= 10, "10 rollouts")
         *left, port = map(int, pids.read_text().split())
-        (process,) = children_of(worker.pid)
+        # A run that was cancelled before may still be ending beside this one.
+        runs = children_of(worker.pid)
+        (process,) = [one for one in runs if left[0] in family_of(one)]
         family = {*family_of(process), *left}
         at = datetime.now(UTC)
         worker.send_signal(signal.SIGTERM)
@@ -143,7 +145,7 @@ def test_a_run_outlasts_a_restart_of_prefects_server_and_its_page_catches_up(
     worker = workers.one()
     run = start(deployed, output, head_url=str(servers.base_url))
     cut = deployed.folder / "unheard-cut/r.jsonl"
-    unwanted = start(deployed, cut, repeats=200, demo=True)
+    unwanted = start(deployed, cut, repeats=1000, demo=True)
     until(lambda: len(lines(output)) >= IN_FLIGHT, "the first rollouts")
     until(lambda: len(lines(cut)) >= IN_FLIGHT, "the first of the other run")
 
@@ -154,10 +156,10 @@ def test_a_run_outlasts_a_restart_of_prefects_server_and_its_page_catches_up(
     server.start()
     back = datetime.now(UTC)
     beat = "prefect.flow-run.heartbeat"
-    until(lambda: events(deployed, run, beat, back) > 0, "a heartbeat", seconds=45)
+    until(lambda: events(deployed, run, beat, back) > 0, "a heartbeat")
     # Its worker may have lost sight of what is cancelled while the server was away.
     deployed.post(f"flow_runs/{unwanted}/set_state", {"state": {"type": "CANCELLING"}})
-    cancelled = deployed.until(unwanted, "Cancelled", "Crashed", seconds=25)
+    cancelled = deployed.until(unwanted, "Cancelled", "Crashed")
     turn(servers, latency_ms=0)
     state = deployed.until(run, "Completed", "Failed", "Partial", "Crashed")
 
@@ -197,7 +199,7 @@ def test_runs_outlast_their_worker_that_is_killed_and_can_still_be_cancelled(
     output, cut = (deployed.folder / f"{name}/r.jsonl" for name in ("orphan", "cut"))
     worker = workers.one()
     run = start(deployed, output, head_url=str(servers.base_url))
-    unwanted = start(deployed, cut, repeats=100, demo=True)
+    unwanted = start(deployed, cut, repeats=1000, demo=True)
     until(lambda: min(len(lines(output)), len(lines(cut))) >= 10, "10 rollouts of each")
     family = family_of(worker.pid)
 
@@ -206,13 +208,13 @@ def test_runs_outlast_their_worker_that_is_killed_and_can_still_be_cancelled(
     workers.one()
     turn(servers, latency_ms=100)
     deployed.post(f"flow_runs/{unwanted}/set_state", {"state": {"type": "CANCELLING"}})
-    cancelled = deployed.until(unwanted, "Cancelled", "Crashed", seconds=GONE_SECONDS)
+    cancelled = deployed.until(unwanted, "Cancelled", "Crashed")
     state = deployed.until(run, "Completed", "Failed", "Partial", "Crashed")
 
     assert state["message"].startswith(f"{PLANNED} of {PLANNED} rollouts collected")
     assert deployed.states(run).count("Running") == 1
     assert keys(output) == planned(output) == asked(servers)
-    assert cancelled["message"].startswith(f"{keys(cut).total()} of 2400 rollouts")
+    assert cancelled["message"].startswith(f"{keys(cut).total()} of 24000 rollouts")
     assert set(keys(cut).values()) == {1}
     until(lambda: not any(map(is_alive, family)), "all gone", GONE_SECONDS)
 

@@ -11,6 +11,8 @@ import httpx
 import orjson
 import pytest
 
+from tests.observing import HTTP
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "reward_profiling.demo"]
 PIPE = subprocess.PIPE
@@ -47,7 +49,7 @@ def url_of(child: subprocess.Popen[bytes]) -> str:
 
 def is_up(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/readyz", trust_env=False).is_success
+        return HTTP.get(f"{url}/readyz").is_success
     except httpx.TransportError:
         return False
 

@@ -20,6 +20,7 @@ from reward_profiling.servers.server_sessions import check_servers, serving
 from reward_profiling.servers.server_states import ObserveServers
 from reward_profiling.servers.starting.child_processes import free_port
 from reward_profiling.stop_scope import Cause, StopScope
+from tests.observing import HTTP
 
 CONFIG = {"math_agent": {"responses_api_agents": {"a": {"port": 1}}}}
 pytestmark = pytest.mark.anyio
@@ -125,7 +126,7 @@ async def head(*statuses: int, config: object = CONFIG) -> AsyncIterator[str]:
 
 def is_up(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/readyz", trust_env=False, timeout=5).is_success
+        return HTTP.get(f"{url}/readyz").is_success
     except httpx.TransportError:
         return False
 

@@ -19,6 +19,7 @@ from reward_profiling.servers.starting.child_processes import (
     guarded_command,
     last_lines,
 )
+from tests.observing import HTTP
 
 SHELL = ("/bin/bash", "-c")
 STAY = "echo started $$; trap 'echo stopped; exit' INT; while :; do sleep 0.02; done"
@@ -47,7 +48,7 @@ def log(tmp_path: Path) -> Path:
 
 def is_up(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/readyz", trust_env=False, timeout=5).is_success
+        return HTTP.get(f"{url}/readyz").is_success
     except httpx.TransportError:
         return False
 
@@ -82,7 +83,7 @@ async def pid_in(log: Path) -> int:
 
 
 def session_of(url: str) -> int:
-    instances = httpx.get(f"{url}/server_instances", trust_env=False).json()
+    instances = HTTP.get(f"{url}/server_instances").json()
     return os.getsid(instances[0]["pid"])
 
 
