@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
-import reward_profiling
 from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions
 from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.collecting.options import AggregateOptions, CollectOptions
@@ -15,11 +14,8 @@ from reward_profiling.errors import ConfigError
 from reward_profiling.fitting import ReadAs
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.servers.options import ServerOptions
+from reward_profiling.servers.options import EMBEDDED_TASKS, ServerOptions
 from reward_profiling.values import Checked, JsonObject, given_one, refused_when
-
-EMBEDDED_TASKS = Path(reward_profiling.__path__[0]) / "demo" / "tasks.jsonl"
-"""The embedded environment's task rows, as installed."""
 
 _PLACEHOLDERS = ("{date}", "{time}")
 _BRACES = re.compile(r"\{\w+\}")

@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from reward_profiling.profiling.finding import Finding
     from reward_profiling.profiling.options import ProfileOptions
     from reward_profiling.profiling.run_summary import RunSummary
-    from reward_profiling.servers.options import ServerOptions
+    from reward_profiling.servers.options import EMBEDDED_TASKS, ServerOptions
 
 __all__ = [
+    "EMBEDDED_TASKS",
     "AdaptiveOptions",
     "AggregateOptions",
     "CollectOptions",
@@ -98,19 +99,21 @@ _ROOMS = {
     "profiling.finding": ("Finding",),
     "profiling.options": ("ProfileOptions",),
     "profiling.run_summary": ("RunSummary",),
-    "servers.options": ("ServerOptions",),
+    "servers.options": ("EMBEDDED_TASKS", "ServerOptions"),
 }  # fmt: skip
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first asked for: a command needs few of them."""
-    room = _ROOM_OF.get(name)
-    if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{room}"), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # who checks types knows the names, and no others
+
+    def __getattr__(name: str) -> object:
+        """Import a public name at first use: a command needs few of them."""
+        room = _ROOM_OF.get(name)
+        if room is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found: object = getattr(import_module(f"{__name__}.{room}"), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -90,7 +90,7 @@ def _running(*options: str) -> Iterator[httpx.Client]:
         url = orjson.loads(child.stdout.readline())["url"]
         client = httpx.Client(base_url=url, trust_env=False, timeout=10)
         yield stack.enter_context(client)
-        child.communicate(timeout=10)
+        child.communicate(timeout=60)
 
 
 @pytest.fixture

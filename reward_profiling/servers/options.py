@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import ClassVar
 
 from reward_profiling.errors import ConfigError
@@ -14,6 +15,9 @@ from reward_profiling.values import (
     given_one,
     refused_when,
 )
+
+EMBEDDED_TASKS = Path(__file__).parents[1] / "demo" / "tasks.jsonl"
+"""The embedded environment's task rows, as installed."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _SERVER_SOURCES: tuple[JsonObject, ...] = (

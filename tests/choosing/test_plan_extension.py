@@ -14,7 +14,6 @@ from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions, AdaptiveS
 from reward_profiling.choosing.plan_extension import grow_plan, wants_more
 from reward_profiling.errors import PlanChangedError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import (
     is_planned,
@@ -23,6 +22,7 @@ from reward_profiling.planning.materialization import (
 )
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
+from reward_profiling.servers.options import EMBEDDED_TASKS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

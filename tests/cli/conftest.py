@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 
 
 @pytest.fixture

@@ -15,10 +15,9 @@ from reward_profiling.choosing.selection import SelectOptions
 from reward_profiling.cli import app
 from reward_profiling.collecting.options import AggregateOptions, CollectOptions
 from reward_profiling.collecting.spreading.spread import SpreadOptions
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.servers.options import ServerOptions
+from reward_profiling.servers.options import EMBEDDED_TASKS, ServerOptions
 from reward_profiling.values import Checked
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

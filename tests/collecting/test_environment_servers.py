@@ -17,13 +17,13 @@ from reward_profiling.collecting.shard_collection import collect_shard
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.errors import DatasetError
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.profile_run import profile_run
 from reward_profiling.profiling.run_reading import ProfileRequest
 from reward_profiling.profiling.run_sources import sources_of
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from reward_profiling.servers.readiness import read_servers
 from reward_profiling.servers.routes import Servers
 from reward_profiling.stop_scope import StopScope

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.observing import asked, keys, planned, turn, wait_for_lines
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def test_a_signal_drains_what_runs_and_keeps_it(
 
     child.send_signal(signal.SIGTERM)
 
-    assert child.wait(timeout=15) == 143
+    assert child.wait(timeout=60) == 143
     assert keys(output) == asked(servers)
 
 
@@ -78,7 +78,7 @@ def test_a_second_signal_ends_at_once(
 
     child.send_signal(signal.SIGINT)
 
-    assert child.wait(timeout=5) == 130
+    assert child.wait(timeout=60) == 130
     assert time.monotonic() - started < 1
 
 

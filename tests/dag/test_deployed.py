@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.dag.living import BROWSER, Deployed, Hook, Workers, browse, children_of
 from tests.observing import asked, is_alive, keys, turn, until
 

@@ -19,10 +19,10 @@ from prefect.context import FlowRunContext
 
 from reward_profiling.choosing.adaptive_rounds import AdaptiveOptions
 from reward_profiling.collecting.options import CollectOptions
-from reward_profiling.flows.parameters import EMBEDDED_TASKS, RewardProfilingParams
+from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.reward_profiling import reward_profiling
 from reward_profiling.planning.options import PlanOptions
-from reward_profiling.servers.options import ServerOptions
+from reward_profiling.servers.options import EMBEDDED_TASKS, ServerOptions
 from tests.dag.living import BROWSER, browse
 
 Found = Callable[..., list[dict[str, object]]]

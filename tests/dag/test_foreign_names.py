@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.dag.living import COMMAND, Deployed, PrefectServer, Workers
 
 NAMES = ("tasks", "flows", "deployments", "planning", "files", "report", "options")

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.observing import asked, is_alive, keys, planned, turn, until
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

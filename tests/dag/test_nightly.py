@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.dag.living import BROWSER, Deployed, Hook, Workers, browse
 from tests.observing import until
 

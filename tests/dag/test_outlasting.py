@@ -13,7 +13,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.dag.living import Deployed, Model, PrefectServer, Workers, children_of
 from tests.observing import HTTP, asked, is_alive, keys, planned, turn, until
 

@@ -17,7 +17,7 @@ import pytest
 
 from reward_profiling.files.lock_holder import living_holder
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.dag.living import COMMAND, Deployed
 from tests.observing import keys, turn, until
 

@@ -11,8 +11,8 @@ import pytest
 
 from reward_profiling.collecting.aggregation.aggregate_summary import AggregateSummary
 from reward_profiling.files.file_stamps import file_stamp
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.planning.plan_summary import PlanSummary
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from reward_profiling.tasks.shared.step_results import FilesAgree, StaleResultError
 from tests.observing import until
 

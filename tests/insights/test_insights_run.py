@@ -15,7 +15,6 @@ from reward_profiling.collecting.open_shard import open_shard
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.shard_collection import collect_shard
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.insights_file import read_insights
 from reward_profiling.insights.insights_run import add_insights, write_insights
@@ -24,6 +23,7 @@ from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from reward_profiling.servers.readiness import read_servers
 from reward_profiling.stop_scope import StopScope
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.observing import asked, keys, planned, turn, wait_for_lines
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -93,7 +93,7 @@ def test_after_a_signal_only_the_rest_is_asked_for(
     wait_for_lines(plan, 69)
 
     child.send_signal(number)
-    said, _ = child.communicate(timeout=15)
+    said, _ = child.communicate(timeout=60)
     turn(servers, hang_match="")
     rest = command(*collect(plan, servers))
 
@@ -113,7 +113,7 @@ def test_after_a_kill_the_same_command_ends_with_every_rollout_once(
     wait_for_lines(plan, 10)
 
     child.kill()
-    child.wait(timeout=10)
+    child.wait(timeout=60)
     turn(servers, latency_ms=0.0)
     assert command(*collect(plan, servers)).returncode == 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.cli.outputs import digests, profiles
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
+from reward_profiling.servers.options import EMBEDDED_TASKS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -58,7 +58,7 @@ def seen_in_terminal(
             drawn += chunk
     except OSError:  # how a terminal says that the other end is closed
         pass
-    child.wait(timeout=10)
+    child.wait(timeout=60)
     os.close(ours)
     return drawn.decode()
 

@@ -20,10 +20,10 @@ from reward_profiling.errors import OutputLockedError, ServersNotReadyError
 from reward_profiling.files.lock_holder import Holder, ask_to_stop
 from reward_profiling.files.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.flows.parameters import EMBEDDED_TASKS
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
+from reward_profiling.servers.options import EMBEDDED_TASKS
 from reward_profiling.stop_scope import StopScope
 
 OPTIONS = CollectOptions(num_shards=2, concurrency=8).of_shard(0)

@@ -92,11 +92,11 @@ def sleepers(parent: Path) -> list[int]:
 def test_the_commands_exit_code_is_passed_on(
     start: Start, script: str, code: int
 ) -> None:
-    assert start(script).wait(timeout=5) == code
+    assert start(script).wait(timeout=60) == code
 
 
 def test_a_command_that_a_signal_ended_has_the_shells_exit_code(start: Start) -> None:
-    assert start("kill -9 $$").wait(timeout=5) == 128 + signal.SIGKILL
+    assert start("kill -9 $$").wait(timeout=60) == 128 + signal.SIGKILL
 
 
 def test_everything_that_the_command_prints_is_in_the_log(
@@ -104,7 +104,7 @@ def test_everything_that_the_command_prints_is_in_the_log(
 ) -> None:
     log.write_text("earlier\n")
 
-    start("echo out; echo err >&2").wait(timeout=5)
+    start("echo out; echo err >&2").wait(timeout=60)
 
     assert log.read_text() == "earlier\nout\nerr\n"
 
@@ -132,7 +132,7 @@ def test_the_end_of_its_input_interrupts_the_command(start: Start, log: Path) ->
     child = start(STAY)
     assert until(said(log, "started"))
 
-    child.communicate(timeout=5)
+    child.communicate(timeout=60)
 
     assert child.returncode == 0
     assert said(log, "stopped")()
@@ -146,7 +146,7 @@ def test_a_command_that_ignores_the_interrupt_is_killed_after_its_grace(
     assert until(said(log, "started"))
     let_go = time.monotonic()
 
-    child.communicate(timeout=5)
+    child.communicate(timeout=60)
 
     assert 0.3 <= time.monotonic() - let_go < 3
     assert not is_running(pid_after(log, "started"))
@@ -241,6 +241,6 @@ def test_a_folder_is_deleted_when_nothing_runs_any_more(
 
 
 def test_a_log_is_for_its_owner_only(start: Start, log: Path) -> None:
-    start("exit 0").wait(timeout=5)
+    start("exit 0").wait(timeout=60)
 
     assert log.stat().st_mode & 0o777 == 0o600
