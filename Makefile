@@ -1,26 +1,31 @@
-# Two commands for a person: `make demo` and `make test`. Both set everything up first.
+# For a person: `make demo` and `make test`; for who changes the code also `make check`.
+# Each sets everything up first.
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-OWN_SERVER := tests/dag/test_outlasting.py
+# Tests that start no server and no browser, and make no wheel.
+PURE := tests/choosing tests/insights tests/numerics tests/planning tests/profiling \
+  tests/texts tests/test_values.py tests/test_errors.py tests/test_architecture.py
+# Most tests wait for processes: three at a time keep two cores busy.
+BESIDE := 3
 
-.PHONY: demo test format bench bench-profile lock
+.PHONY: demo check test lint format bench bench-profile lock
 
 demo: $(READY)
 	@$(BIN)/reward-profiling demo
 
-test: $(READY)
+lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	@# Tests on a Prefect server wait most of their time: the others run beside them, and
-	@# then those that have a server of their own.
-	@$(BIN)/pytest tests/dag --ignore=$(OWN_SERVER) >.dag-tests.log 2>&1 & dag=$$!; \
-	  $(BIN)/pytest --ignore=tests/dag; others=$$?; \
-	  $(BIN)/pytest $(OWN_SERVER); own=$$?; \
-	  wait $$dag; code=$$?; cat .dag-tests.log; exit $$((others || own || code))
+
+check: lint
+	$(BIN)/pytest -q -n 2 $(PURE)
+
+test: lint
+	$(BIN)/pytest -q -n $(BESIDE) --dist loadfile
 
 # GYM=PATH of Gym's own command compares with it.
 bench: $(READY)
