@@ -25,7 +25,7 @@ check: lint
 	$(BIN)/pytest -q -n 2 $(PURE)
 
 test: lint
-	$(BIN)/pytest -q -n $(BESIDE) --dist loadfile
+	$(BIN)/pytest -q -n $(BESIDE) --dist loadfile --no-loadscope-reorder
 
 # GYM=PATH of Gym's own command compares with it.
 bench: $(READY)
