@@ -7,7 +7,7 @@ from reward_profiling.insights.measures.learning_signal import Signal
 from reward_profiling.insights.measures.length import Length
 from reward_profiling.insights.measures.passing import Passing
 from reward_profiling.insights.measures.reward import RewardEstimate
-from reward_profiling.numerics.figures import figure, percent
+from reward_profiling.numerics.figures import correlation, figure, percent, setting
 
 _TRIES = (2, 4, 8, 16, 32, 64)
 
@@ -53,7 +53,7 @@ def _count(number: int, noun: str) -> str:
 
 def _passing(passing: Passing, threshold: float) -> str:
     said = (
-        f"{percent(passing.pass_rate or 0.0)} reach {threshold:g}"
+        f"{percent(passing.pass_rate or 0.0)} reach {setting(threshold)}"
         f" (n={_count(passing.num_tasks, 'task')})"
     )
     points = {point.k: point for point in passing.curve}
@@ -127,8 +127,8 @@ def _length(length: Length) -> Iterator[tuple[str, str]]:
     found = length.correlation
     if found.within_spearman is not None:
         parts.append(
-            f"rank correlation with reward {found.within_spearman:+.2f} within tasks"
-            f" (n={found.num_rollouts:,})"
+            f"rank correlation with reward {correlation(found.within_spearman)}"
+            f" within tasks (n={found.num_rollouts:,})"
         )
     if parts:
         yield "length", "; ".join(parts)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.section import Section
+from reward_profiling.numerics.figures import measured, percent
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting.outcome import shortened
 from reward_profiling.reporting.summary_words import headline, mean_with_error, notices
@@ -110,7 +111,7 @@ def _pass_rate(section: Section | None) -> str:
     if section is None or section.passing.pass_rate is None:
         return _UNKNOWN
     passing = section.passing
-    return f"{passing.pass_rate:.3f} (n={passing.num_tasks} tasks)"
+    return f"{percent(passing.pass_rate or 0.0)} (n={passing.num_tasks} tasks)"
 
 
 def _signal(section: Section | None) -> str:
@@ -119,7 +120,7 @@ def _signal(section: Section | None) -> str:
         return _UNKNOWN
     signal = section.signal
     count = signal.num_signal + signal.num_zero_signal
-    return f"{100 * signal.num_signal / count:.0f} % ({signal.num_signal} of {count})"
+    return f"{percent(signal.num_signal / count)} ({signal.num_signal} of {count})"
 
 
 def failed_rows(facts: RunFacts) -> list[Row]:
@@ -149,7 +150,7 @@ def slow_rows(facts: RunFacts) -> list[Row]:
     """Return a row for each of the slowest rollouts, the slowest first."""
     return [
         {
-            "seconds": f"{slow.seconds:.1f}",
+            "seconds": measured(slow.seconds),
             "task": str(slow.task_index),
             "repeat": str(slow.rollout_index),
         }

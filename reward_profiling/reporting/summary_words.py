@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reward_profiling.numerics.figures import figure
+from reward_profiling.numerics.figures import figure, measured
 from reward_profiling.profiling.passes import MIN_ROLLOUTS
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 
@@ -135,7 +135,7 @@ def progress_line(progress: "Progress", now: float) -> str:
     )
     parts += [f"{count} {words}" for count, words in counts if count]
     if rate := progress.rate(now):
-        parts.append(f"{rate:.3g}/s")
+        parts.append(f"{measured(rate)}/s")
     left = progress.seconds_left(now)
     if left is not None:
         parts.append(f"{duration(left)} left")
@@ -153,8 +153,8 @@ def slowest_rollouts(progress: "Progress") -> str | None:
     slow = [(s, name) for s, name in progress.slowest if s > _STANDS_OUT * usual]
     if not slow:
         return None
-    named = ", ".join(f"{name} ({seconds:.3g} s)" for seconds, name in slow)
-    return f"slowest rollouts, where the median took {usual:.3g} s: {named}"
+    named = ", ".join(f"{name} ({measured(seconds)} s)" for seconds, name in slow)
+    return f"slowest rollouts, where the median took {measured(usual)} s: {named}"
 
 
 def mean_so_far(progress: "Progress") -> str:

@@ -57,7 +57,7 @@ def test_a_headline_names_everything_that_is_lacking() -> None:
         (0.5, None, "0.500"),
         (0.5, 0.0, "0.500"),
         (0.5, 0.125, "0.500 ± 0.125"),
-        (-1.0, 2.0, "-1.000 ± 2.000"),
+        (-1.0, 2.0, "-1 ± 2"),
     ],
 )
 def test_a_mean_comes_with_its_error_or_says_that_it_is_unknown(

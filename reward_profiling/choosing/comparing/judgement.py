@@ -8,7 +8,7 @@ from reward_profiling.choosing.comparison import (
     Difference,
     Judgement,
 )
-from reward_profiling.numerics.figures import figure, signed_figure
+from reward_profiling.numerics.figures import figure, setting, signed_figure
 from reward_profiling.numerics.uncertainty import Interval
 from reward_profiling.profiling.finding import Finding
 
@@ -81,5 +81,5 @@ def judgement_in_words(comparison: Comparison) -> str:
         said += f", 95 % interval {signed_figure(low)} to {signed_figure(high)}"
     said += f" (n={overall.num_tasks} paired task" + "s" * (overall.num_tasks != 1)
     if comparison.max_regression is not None:
-        said += f"; at most {comparison.max_regression:g} worse is allowed"
+        said += f"; at most {setting(comparison.max_regression)} worse is allowed"
     return said + ")"

@@ -14,6 +14,7 @@ from reward_profiling.cli.option_groups import FILES, SELECTION, fields_of
 from reward_profiling.cli.terminal.lines import file_lines
 from reward_profiling.cli.terminal.screen import out, warn
 from reward_profiling.files.run_files import RunFiles
+from reward_profiling.numerics.figures import correlation, percent
 from reward_profiling.values import Checked
 
 
@@ -68,7 +69,7 @@ def select(
 
 def _show(summary: SelectionSummary) -> None:
     mean = summary.mean_pass_rate
-    rate = "" if mean is None else f", mean pass rate {mean:.3f}"
+    rate = "" if mean is None else f", mean pass rate {percent(mean)}"
     out.print(
         f"{summary.kept} of {summary.num_rows} rows kept (pass rate in"
         f" {summary.band}){rate}"
@@ -83,10 +84,15 @@ def _show(summary: SelectionSummary) -> None:
     out.print_table(("rows", "n"), rows)
     old = summary.old_rates
     if old is not None:
-        said = "" if old.correlation is None else f", correlation {old.correlation:.2f}"
+        said = (
+            ""
+            if old.correlation is None
+            else f", correlation {correlation(old.correlation)}"
+        )
         out.print()
         out.print(
-            f"{old.field}: {old.old_mean:.3f} before, {old.new_mean:.3f} now"
+            f"{old.field}: {percent(old.old_mean)} before,"
+            f" {percent(old.new_mean)} now"
             f" (n={old.num_rows} rows{said}); {old.num_moved} rows moved into the band"
             " or out of it"
         )

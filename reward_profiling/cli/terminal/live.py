@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reward_profiling.cli.terminal import screen
 from reward_profiling.cli.terminal.screen import err
 from reward_profiling.collecting.progress import AgentProgress, Progress
+from reward_profiling.numerics.figures import measured
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import (
     duration,
@@ -126,8 +127,9 @@ def _numbers(progress: Progress, now: float) -> str:
     if progress.waiting:
         parts.append(f"{progress.waiting} waiting")
     left = progress.seconds_left(now)
-    if progress.left and left is not None:
-        parts.append(f"{progress.rate(now):.3g}/s")
+    rate = progress.rate(now)
+    if progress.left and left is not None and rate is not None:
+        parts.append(f"{measured(rate)}/s")
         parts.append(f"{duration(left)} left")
     lines = [" · ".join(parts)]
     if len(progress.agents) > 1 and not progress.name:

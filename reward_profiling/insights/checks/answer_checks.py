@@ -6,7 +6,7 @@ Each looks at one agent and gives a finding or None; with too little to go by, N
 from reward_profiling.insights.checks.agent_part import AgentPart
 from reward_profiling.insights.measures.length import Subset
 from reward_profiling.insights.table_rows import scored_rows
-from reward_profiling.numerics.figures import percent
+from reward_profiling.numerics.figures import correlation, percent
 from reward_profiling.profiling.finding import Finding
 from reward_profiling.profiling.passes import MIN_ROLLOUTS
 from reward_profiling.profiling.rollout_table import NO
@@ -181,7 +181,8 @@ def length_bias(agent: AgentPart) -> Finding | None:
         "length_bias",
         "note",
         f"within a task, longer answers are rewarded {word}: rank correlation"
-        f" {value:+.2f} (n={found.num_rollouts} rollouts of {found.num_tasks} tasks)",
+        f" {correlation(value)} (n={found.num_rollouts} rollouts of"
+        f" {found.num_tasks} tasks)",
         "training may change the length of answers for its own sake; look at truncated"
         " answers first",
         within_spearman=value,

@@ -5,7 +5,7 @@ Each looks at one agent and gives a finding or None; with too little to go by, N
 
 from reward_profiling.insights.checks.agent_part import AgentPart
 from reward_profiling.insights.measures.learning_signal import Signal
-from reward_profiling.numerics.figures import percent
+from reward_profiling.numerics.figures import figure, percent, setting
 from reward_profiling.profiling.finding import Finding
 
 _HALF = 0.5
@@ -25,7 +25,8 @@ def constant_reward(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "constant_reward",
         "critical",
-        f"all {reward.num_rollouts} rewards of {reward.num_tasks} tasks are {low:g}",
+        f"all {reward.num_rollouts} rewards of {reward.num_tasks} tasks are"
+        f" {figure(low)}",
         "give the verifier an answer known to be right and one known to be wrong: it"
         " likely returns a constant. If it is sound, these tasks are out of this"
         " model's reach, or far below it",
@@ -45,8 +46,8 @@ def threshold_unreached(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "threshold_unreached",
         "warning",
-        f"no reward reaches the pass threshold {threshold:g}; they lie between"
-        f" {reward.min:g} and {reward.max:g} (n={reward.num_rollouts})",
+        f"no reward reaches the pass threshold {setting(threshold)}; they lie"
+        f" between {_ends(agent)} (n={reward.num_rollouts})",
         "pass rates are all 0 by this threshold: set --pass-threshold to what counts as"
         " solved here",
         threshold=threshold,
@@ -65,8 +66,8 @@ def threshold_always_reached(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "threshold_always_reached",
         "warning",
-        f"every reward reaches the pass threshold {threshold:g}; they lie between"
-        f" {reward.min:g} and {reward.max:g} (n={reward.num_rollouts})",
+        f"every reward reaches the pass threshold {setting(threshold)}; they lie"
+        f" between {_ends(agent)} (n={reward.num_rollouts})",
         "pass rates are all 1 by this threshold: set --pass-threshold to what counts as"
         " solved here",
         threshold=threshold,
@@ -79,6 +80,11 @@ def _varies(agent: AgentPart) -> bool:
     reward = agent.section.reward
     spread = (reward.max or 0.0) - (reward.min or 0.0)
     return spread > agent.options.signal_tolerance
+
+
+def _ends(agent: AgentPart) -> str:
+    reward = agent.section.reward
+    return f"{figure(reward.min or 0.0)} and {figure(reward.max or 0.0)}"
 
 
 def _what_is_left(signal: Signal) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from reward_profiling.insights.document import Insights
+from reward_profiling.numerics.figures import setting
 from reward_profiling.profiling.finding import Evidence, Finding
 from reward_profiling.reporting.page.marks import key_numbers, reward_spread
 from reward_profiling.reporting.page.parts import Card, Chart, Page
@@ -140,12 +141,12 @@ def _reading(insights: Insights) -> tuple[str, ...]:
         else "Headline means are over scored rollouts; failed ones are left out."
     )
     passes = (
-        f"A rollout passes with a reward of {number(reading.pass_threshold)} or more"
-        f" (less {reading.pass_tolerance:g} for rounding)."
+        f"A rollout passes with a reward of {setting(reading.pass_threshold)} or more"
+        f" (less {setting(reading.pass_tolerance)} for rounding)."
     )
     same = (
-        f"Rewards that differ by no more than {reading.signal_tolerance:g} are the"
-        " same."
+        f"Rewards that differ by no more than {setting(reading.signal_tolerance)}"
+        " are the same."
     )
     errors = (
         f"Intervals are at {share(reading.confidence)}; standard deviations divide by"

@@ -3,6 +3,7 @@
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.measures.reward import RewardEstimate
 from reward_profiling.insights.section import Section
+from reward_profiling.numerics.figures import setting
 from reward_profiling.reporting.page.parts import KeyNumber
 from reward_profiling.reporting.page.words import count, interval, number, of, share
 
@@ -48,7 +49,7 @@ def _pass_rate(insights: Insights) -> KeyNumber:
     error = passing.pass_rate_error
     spread = f"standard error {share(error)}" if error else _NO_SPREAD
     return KeyNumber(
-        label=f"Pass rate at {number(insights.reading.pass_threshold)}",
+        label=f"Pass rate at {setting(insights.reading.pass_threshold)}",
         value="unknown" if passing.pass_rate is None else share(passing.pass_rate),
         spread="" if passing.pass_rate is None else spread,
         basis=f"{of(passing.passed, passing.num_rollouts)} rollouts of"

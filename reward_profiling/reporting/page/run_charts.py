@@ -8,6 +8,7 @@ from reward_profiling.insights.document import Insights
 from reward_profiling.insights.measures.coverage import Coverage
 from reward_profiling.insights.section import Section
 from reward_profiling.insights.task_insights import TaskInsight
+from reward_profiling.numerics.figures import measured
 from reward_profiling.reporting.page.cloud import (
     MOST_POINTS,
     Point,
@@ -248,11 +249,12 @@ def completion(insights: Insights) -> Chart | str:
     unit = _unit(last.seconds)
     is_several = last.finished > 1
     half = next(point for point in points if 2 * point.finished >= last.finished)
+    middle = measured(half.seconds / unit.seconds)
     return Chart(
         name="completion",
         title=f"{count(last.finished, 'rollout')} finished within"
-        f" {last.seconds / unit.seconds:.3g} {unit.name}"
-        + (f", half of them after {half.seconds / unit.seconds:.3g}" * is_several),
+        f" {measured(last.seconds / unit.seconds)} {unit.name}"
+        + (f", half of them after {middle}" * is_several),
         caption="Time that collecting took, over all runs of this output.",
         axes=f"Across: {unit.name} since the first rollout started. Up: rollouts"
         " finished.",

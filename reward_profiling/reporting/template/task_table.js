@@ -12,18 +12,7 @@ function taskTable(data, readRollouts) {
   const hasLabels = data.label !== null;
   const hasAgents = data.agents.length > 1;
 
-  const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-  const decimal = (value, places) => value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
-  function number(value) {
-    if (value === null || value === undefined) return UNKNOWN;
-    const size = Math.abs(value);
-    let said;
-    if (size && (size < 1e-3 || size >= 1e7)) said = value.toExponential(2);
-    else if (Number.isInteger(value)) said = whole.format(value);
-    else said = decimal(value, size < 10 ? 3 : size < 100 ? 2 : size < 10000 ? 1 : 0);
-    return said.replace(/-/g, "\u2212");
-  }
-  const percent = (value) => (value === null ? UNKNOWN : `${+(100 * value).toFixed(1)}\u00a0%`);
+  const { number, percent, whole } = figures;
 
   function element(name, className, text) {
     const made = document.createElement(name);
@@ -387,8 +376,8 @@ function taskTable(data, readRollouts) {
 
   function showFound() {
     const shown = tasks.length === data.num_tasks
-      ? `All ${whole.format(data.num_tasks)} ${data.num_tasks === 1 ? "task" : "tasks"}`
-      : `${whole.format(tasks.length)} of ${whole.format(data.num_tasks)} tasks`;
+      ? `All ${whole(data.num_tasks)} ${data.num_tasks === 1 ? "task" : "tasks"}`
+      : `${whole(tasks.length)} of ${whole(data.num_tasks)} tasks`;
     byId("found").textContent = isPrinting && tasks.length > PRINTED
       ? `${shown}; the first ${PRINTED} are printed.`
       : `${shown}. A row opens to its rollouts.`;
@@ -446,7 +435,7 @@ function taskTable(data, readRollouts) {
         else state.classes.delete(name);
         update();
       });
-      label.append(element("span", "key"), name, element("span", "count", whole.format(counts[letter])));
+      label.append(element("span", "key"), name, element("span", "count", whole(counts[letter])));
       byId("classes").append(label);
     }
     for (const name of data.agents) {
@@ -483,7 +472,7 @@ function taskTable(data, readRollouts) {
   }
 
   setTimeout(searched, 300); // ready before the first key
-  byId("task-count").textContent = whole.format(data.num_tasks);
+  byId("task-count").textContent = whole(data.num_tasks);
   controls();
   byId("filter").hidden = false;
   byId("grid").hidden = false;
