@@ -178,7 +178,7 @@ def test_tasks_whose_rewards_differ_below_the_threshold_can_still_teach() -> Non
 
     found = found_in([[Rollout(one) for one in task] for task in rewards])
 
-    assert "in 2, can teach" in found["never_passes"].sentence
+    assert "only the 2 whose rewards differ can teach" in found["never_passes"].sentence
     assert "none can teach" not in found["never_passes"].sentence
 
 
@@ -240,7 +240,7 @@ def test_truncation_from_a_tenth_on_is_a_warning() -> None:
 
     assert found.severity == "warning"
     assert "6 of 24 answers (25 %)" in found.sentence
-    assert "900 tokens on average, whole ones 100" in found.sentence
+    assert "900 tokens on average, the others 100" in found.sentence
 
 
 def test_every_name_that_a_check_gives_is_listed() -> None:
