@@ -218,7 +218,7 @@ RUN = ["run", "--output", "r.jsonl"]
         ([*RUN, "--demo", "--answer-field", ""], "--answer-field must not be empty"),
         (
             ["run", "--demo", "--output", "{x}.jsonl"],
-            "--output: {x} stands for nothing",
+            "--output: Unknown placeholder {x}",
         ),
     ],
 )

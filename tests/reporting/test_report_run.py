@@ -99,8 +99,8 @@ def test_without_insights_the_command_says_how_to_make_them(
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: rollouts_insights.json does not exist; write it first: reward-profiling"
-        " profile --insights --rollouts rollouts.jsonl\n"
+        "error: rollouts_insights.json does not exist; write it with `reward-profiling"
+        " profile --insights --rollouts rollouts.jsonl`\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -109,7 +109,7 @@ def test_an_export_without_insights_says_how_to_make_them(command: Run) -> None:
     done = command("export", "rollouts.jsonl", "--mlflow")
 
     assert done.returncode == 2
-    assert "write it first: reward-profiling profile --insights" in done.stderr
+    assert "write it with `reward-profiling profile --insights" in done.stderr
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"schema_version": 99}', "[1]"])
@@ -135,7 +135,7 @@ def test_records_that_came_after_the_insights_are_warned_of(
     done = command("report", output.rollouts)
 
     assert done.returncode == 0
-    assert "has records that the insights do not know" in done.stderr
+    assert "has records newer than the insights" in done.stderr
 
 
 def test_a_report_is_no_name_for_an_output(command: Run) -> None:

@@ -1,4 +1,4 @@
-"""`inspect`: what an output holds, its files, how complete it is, how tasks did."""
+"""`inspect`: shows an output's files, its completion and the results of its tasks."""
 
 import sys
 from collections.abc import Iterable
@@ -38,10 +38,10 @@ def inspect(
     pass_threshold: float = _READING.pass_threshold,
     json: bool = False,
 ) -> int:
-    """Show what an output holds: its files, how complete it is, how its tasks did.
+    """Show an output: its files, how complete it is, and how its tasks did.
 
     Args:
-        output: The rollouts file, or the folder that it lies in.
+        output: The rollouts file, or its folder.
         pass_threshold: A rollout passes when its reward is at least this.
         json: Print one JSON object, for machines.
     """
@@ -77,7 +77,7 @@ def _show(found: Overview, files: RunFiles) -> None:
         _show_completion(found, found.counts)
     _show_health(files)
     if found.is_outdated:
-        said = "the profile is older than the records; `profile` them again"
+        said = "the profile is older than the records; run `profile` again"
         out.print(said, "yellow")
     if found.counts is not None:
         _show_tasks(found, found.counts)

@@ -1,4 +1,4 @@
-"""`select`: the task rows that a trainer should see, from the file they came from."""
+"""`select`: picks the task rows that a trainer should see from their source file."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ class SelectionFiles(Checked):
     """The plan, the materialized inputs. Default: the one beside the rollouts."""
 
     output: Path | None = None
-    """File of the kept rows, from which the other two are named. Default: beside the
+    """File of the kept rows; the other two are named after it. Default: beside the
     rollouts, as _kept.jsonl, _rejected.jsonl and _undetermined.jsonl."""
 
     dataset_folder: Path | None = None
@@ -46,14 +46,14 @@ def select(
     where: Annotated[SelectionFiles, fields_of(FILES)] = _FILES,
     rule: Annotated[SelectOptions, fields_of(SELECTION)] = _RULE,
 ) -> int:
-    """Deal task rows into kept, rejected and undetermined, by their pass rate.
+    """Sort task rows into kept, rejected and undetermined, by their pass rate.
 
-    The three files add up to the input, each row in the bytes that it had.
+    The three files add up to the input, and every row keeps its bytes.
 
     Args:
         input: The task rows that the rollouts were made from.
-        rollouts: The collected records, Gym's or ours; their plan lies beside them.
-        where: Where it is written.
+        rollouts: The collected records, Gym's or ours; their plan is beside them.
+        where: Which files are written.
         rule: Which rows are kept, and how they are written.
     """
     files = RunFiles(rollouts)

@@ -1,4 +1,4 @@
-"""A run as it goes: bars in a terminal, plain lines elsewhere."""
+"""The progress of a run: bars in a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -110,7 +110,8 @@ class Live:
         shard = self._shards.get(id(progress))
         if shard is None:
             bar = self._bars.add_task(said, total=max(progress.planned, 1))
-            # Holding the progress keeps its id from being used again.
+            # The dictionary's key is an id: keep the object alive, or Python may
+            # give its id to another one.
             shard = self._shards[id(progress)] = _Shard(bar, progress)
         self._bars.update(shard.bar, completed=progress.done, description=said)
 

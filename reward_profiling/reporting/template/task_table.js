@@ -310,7 +310,7 @@ function taskTable(data, readRollouts) {
     const parts = [`Mean reward ${number(data.mean[task])}${spread} (n = ${n}), from ${number(data.min[task])} to ${number(data.max[task])}`];
     const bounds = data.low[task] === null ? "" : `, interval ${percent(data.low[task])} to ${percent(data.high[task])}`;
     parts.push(`passed ${data.passed[task]} of ${n}${bounds}`);
-    if (data.upper_bound[task] !== null) parts.push(`never passed, yet its pass rate may be up to ${percent(data.upper_bound[task])}`);
+    if (data.upper_bound[task] !== null) parts.push(`never passed, but its pass rate may be up to ${percent(data.upper_bound[task])}`);
     if (data.lower_bound[task] !== null) parts.push(`always passed, so its pass rate is at least ${percent(data.lower_bound[task])}`);
     if (data.rank[task] !== null) parts.push(`rank ${number(data.rank[task])} by informativeness`);
     if (data.distinct_answers[task] !== null) parts.push(`${data.distinct_answers[task]} different answers`);
@@ -319,7 +319,7 @@ function taskTable(data, readRollouts) {
 
   function rolloutsOf(task) {
     if (!rollouts.size || !rollouts.size[task]) {
-      return element("p", "soft", "The insights of this run list no rollouts; the rollouts file holds them.");
+      return element("p", "soft", "The insights of this run do not list rollouts; the rollouts file has them.");
     }
     const box = element("div", "wide");
     const table = box.appendChild(element("table"));
@@ -380,7 +380,7 @@ function taskTable(data, readRollouts) {
       : `${whole(tasks.length)} of ${whole(data.num_tasks)} tasks`;
     byId("found").textContent = isPrinting && tasks.length > PRINTED
       ? `${shown}; the first ${PRINTED} are printed.`
-      : `${shown}. A row opens to its rollouts.`;
+      : `${shown}. Select a row to see its rollouts.`;
   }
 
   /* Find, sort and show again; scrolls back to the first row. */
@@ -391,7 +391,7 @@ function taskTable(data, readRollouts) {
     tasks = found();
     rows.scrollTop = 0;
     space.querySelector(".empty")?.remove();
-    if (!tasks.length) space.append(element("p", "empty", "No task is like that."));
+    if (!tasks.length) space.append(element("p", "empty", "No task matches."));
     byId("grid").setAttribute("aria-rowcount", String(tasks.length + 1));
     headings();
     showFound();

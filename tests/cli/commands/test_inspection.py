@@ -76,4 +76,6 @@ def test_inspect_of_nothing_is_refused(command: Run) -> None:
     done = command("inspect", "nothing.jsonl")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: nothing was written for nothing.jsonl yet\n"
+    assert done.stderr == (
+        "error: No output at nothing.jsonl; run `materialize` first.\n"
+    )
