@@ -197,7 +197,7 @@ def test_when_gym_ends_the_run_stops_soon_and_the_same_command_does_the_rest(
 
     assert child.returncode == 1, said
     assert "`gym env start` ended with exit code 137 during the run; see" in said
-    assert "r_servers.log. What is left is still owed" in said
+    assert "r_servers.log. The missing rollouts are still owed" in said
     assert f"{len(kept)} of 120 rollouts collected" in said
     assert rest.returncode == 0, rest.stderr
     assert f"{len(kept)} from earlier runs" in rest.stderr

@@ -1,4 +1,4 @@
-"""The verdict on a candidate: PASS, REGRESSED or INCONCLUSIVE, and how it is told."""
+"""The verdict on a candidate: PASS, REGRESSED or INCONCLUSIVE, and its sentence."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def judge(interval: Interval | None, margin: float) -> Judgement:
     """Judge the interval of a difference by how much worse is allowed, `margin` >= 0.
 
     PASS needs all of it above -margin, REGRESSED all of it below. Without an interval
-    nothing can be told.
+    the verdict is INCONCLUSIVE.
     """
     if interval is None:
         return "INCONCLUSIVE"
@@ -62,9 +62,9 @@ def finding_of(comparison: Comparison) -> Finding | None:
             "max_regression": comparison.max_regression,
         },
         remedy=(
-            "look at the tasks that flipped, in the comparison's file"
+            "look at the flipped tasks in the comparison file"
             if is_regressed
-            else "more tasks or more repeats would tell; the comparison says how many"
+            else "add tasks or repeats; the comparison says how many tasks are needed"
         ),
     )
 

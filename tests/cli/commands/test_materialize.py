@@ -82,7 +82,7 @@ def test_other_settings_on_collected_rollouts_are_refused_and_nothing_is_touched
     )
 
     assert done.returncode == 2
-    assert "holds rollouts of another plan; nothing was touched" in done.stderr
+    assert "holds rollouts of another plan; nothing was changed" in done.stderr
     assert " → " in done.stderr
     assert digests(half.parent) == before
 
