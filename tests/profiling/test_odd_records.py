@@ -212,7 +212,9 @@ def test_a_last_line_on_its_way_is_left_out_and_said(
     counts = profile_run(sources_of(files), ProfileRequest(allow_partial=True))
 
     assert (counts.collected, counts.missing) == (1, 1)
-    assert counts.warnings[0].startswith(f"{files.rollouts}:2: the last line was left")
+    assert counts.warnings[0].startswith(
+        f"{files.rollouts}:2: the incomplete last line"
+    )
     with pytest.raises(RecordError, match=r"r\.jsonl:2"):
         profile_run(sources_of(files), ProfileRequest())
 

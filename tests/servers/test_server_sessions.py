@@ -475,8 +475,8 @@ async def test_a_server_that_ends_during_the_run_asks_it_to_stop(
         assert is_up(url)  # Gym has not noticed yet
 
     assert cause.reason == (
-        f"server math failed during the run; see {files.server_log}. What is left is"
-        " still owed"
+        f"server math failed during the run; see {files.server_log}. The missing"
+        " rollouts are still owed"
     )
 
 
