@@ -1,1 +1,1 @@
-"""What Prefect is told once: deployments, their work pool, and automations."""
+"""What is registered in Prefect: deployments, their work pool, and automations."""

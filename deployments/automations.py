@@ -1,8 +1,8 @@
-"""Automations: what Prefect's server does by itself when a run ends or goes silent.
+"""Automations: what Prefect's server does when a run ends or goes silent.
 
-A run that goes silent is marked Crashed. A crashed run of a deployment is started again
-as the same run, so that it has the same output and does what is still owed; at most
-`MAX_RESTARTS` times, and not when it crashed before it had begun.
+It marks a silent run Crashed. It restarts a crashed run of a deployment as the same
+run, which keeps its output and collects what is still owed: at most `MAX_RESTARTS`
+times, and only if the run had begun.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ from reward_profiling.reporting.outcome import (
 )
 
 SILENCE = timedelta(seconds=120)
-"""How long a run may be silent: heartbeats come every 30 s, and a server that is away
-for a minute is no crash."""
+"""How long a run may be silent. Heartbeats come every 30 s, and a server that is down
+for a minute must not look like a crash."""
 MAX_RESTARTS = 3
 """How often a run is started again."""
 PAUSE = timedelta(seconds=15)
@@ -49,7 +49,7 @@ _DEPLOYED = ResourceSpecification({"prefect.resource.role": "deployment"})
 
 
 def silent_runs_crash() -> AutomationCore:
-    """Mark a run Crashed when nothing was heard of it for `SILENCE`."""
+    """Mark a run Crashed if it sent no heartbeat for `SILENCE`."""
     return AutomationCore(
         name="reward-profiling: a silent run has crashed",
         description=f"No heartbeat for {SILENCE.seconds} s: its process is gone.",
@@ -75,13 +75,13 @@ def silent_runs_crash() -> AutomationCore:
 def crashed_runs_are_chosen() -> AutomationCore:
     """Choose the crashed runs of deployments that are started again.
 
-    They stay crashed for a moment: a worker tells of a process that was killed twice,
-    some seconds apart, and would take back a run that was started at once.
+    They stay crashed for a moment: a worker reports a killed process twice, some
+    seconds apart, and the second report would undo an immediate restart.
     """
     counts = [str(count) for count in range(1, MAX_RESTARTS + 1)]
     return AutomationCore(
         name="reward-profiling: a crashed run may start again",
-        description=f"At most {MAX_RESTARTS} times, and only one that had begun.",
+        description=f"At most {MAX_RESTARTS} times, and only if it had begun.",
         trigger=EventTrigger(
             after={"prefect.flow-run.Running"},  # one that cannot even start stays down
             expect={
@@ -98,7 +98,7 @@ def crashed_runs_are_chosen() -> AutomationCore:
             ChangeFlowRunState(
                 name=CHOSEN_STATE,
                 state=StateType.CRASHED,
-                message="it crashed, and starts again in a moment",
+                message="it crashed and restarts in a moment",
                 force=True,
             )
         ],
@@ -109,7 +109,7 @@ def chosen_runs_start_again() -> AutomationCore:
     """Start a chosen run again, as the same run: it does what is still owed."""
     return AutomationCore(
         name="reward-profiling: a crashed run starts again",
-        description=f"{PAUSE.seconds} s after it crashed; it does what is still owed.",
+        description=f"{PAUSE.seconds} s after the crash; it collects what is owed.",
         trigger=EventTrigger(
             after={f"prefect.flow-run.{CHOSEN_STATE}"},
             expect={"prefect.flow-run.AwaitingRetry"},  # by a person, before us
@@ -124,7 +124,7 @@ def chosen_runs_start_again() -> AutomationCore:
             ChangeFlowRunState(
                 name="AwaitingRetry",
                 state=StateType.SCHEDULED,
-                message="it crashed; it is started again and does what is still owed",
+                message="it crashed; it restarts and collects what is still owed",
             )
         ],
     )

@@ -1,7 +1,7 @@
-"""Registers everything with Prefect's server; again, and it is the same.
+"""Registers everything with Prefect's server; doing so again changes nothing.
 
-A work pool that is there is left as it is. Deployments are those of a prefect.yaml,
-read by Prefect's own command; automations are told apart by their names.
+An existing work pool stays as it is. Deployments come from a prefect.yaml, which
+Prefect's own command reads; automations are identified by name.
 """
 
 import os
@@ -74,7 +74,7 @@ async def _make_pool(client: PrefectClient) -> None:
 
 
 def _deploy(folder: Path, prefect_file: Path) -> None:
-    """Have Prefect's own command read the file; its working directory is the runs'."""
+    """Let Prefect's own command read the file, in the working directory of the runs."""
     done = subprocess.run(  # noqa: S603 - Prefect's own command
         [
             sys.executable, "-P", "-m", "prefect", "--no-prompt",
@@ -85,11 +85,11 @@ def _deploy(folder: Path, prefect_file: Path) -> None:
     )  # fmt: skip
     if done.returncode:
         said = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN_LINES:]
-        raise ConfigError(f"Prefect does not take {prefect_file}:\n" + "\n".join(said))
+        raise ConfigError(f"Prefect refuses {prefect_file}:\n" + "\n".join(said))
 
 
 async def _keep(url: SecretStr) -> UUID:
-    """Keep the webhook's address in a block: Prefect encrypts what is in one."""
+    """Keep the webhook's address in a block, since Prefect encrypts blocks."""
     headers = SecretDict({"Content-Type": "application/json"})
     block: Webhook = Webhook(url=url, headers=headers)
     kept = await block.save(_WEBHOOK, overwrite=True)

@@ -1,1 +1,1 @@
-"""The workflow and its command line; nothing below this package imports it."""
+"""The workflow as Prefect flows; only the command line imports this package."""

@@ -1,7 +1,7 @@
 """How a flow behaves in its process: its log, signals, and the end of its worker.
 
-Errors of ours stand in a run's log as a sentence: they name the file, the line and the
-remedy, and a traceback tells nobody more. What is a defect keeps its traceback.
+The log shows our own errors as one sentence: it has the file, the line and the remedy,
+so a traceback would not help. Defects keep their traceback.
 """
 
 import logging
@@ -19,7 +19,7 @@ _LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 
 @contextmanager
 def conducted() -> Iterator[PresentRun]:
-    """Have the flow of the block stop in good order, and outlast its worker.
+    """Let the flow in the block stop cleanly, and survive its worker.
 
     Raises:
         ConfigError: the installed Prefect lacks what a run needs.

@@ -1,4 +1,4 @@
-"""How a run ends in Prefect: the state that says what it came to.
+"""How a run ends in Prefect: its final state.
 
 | state | type | when |
 |---|---|---|
@@ -8,9 +8,8 @@
 | Interrupted | CRASHED | a signal came from outside, and rollouts are owed |
 | Cancelled | CANCELLED | a person cancelled it |
 
-A state's colour is its type's. Partial is of the type FAILED, so that what Prefect does
-for a run that is not done, its retries and its Retry button, does the rest; automations
-tell it apart by its name.
+Partial has the type FAILED, so that Prefect's retries and its Retry button collect the
+rest. Automations tell the two apart by name.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ from reward_profiling.tasks.shared.prefect_internals import engine_client
 from reward_profiling.tasks.shared.present_run import present_run
 
 CUT_SHORT = (asyncio.CancelledError, RewardProfilingError)
-"""What a run raises that was stopped before its end, or could not go on."""
+"""What a run raises if it was stopped early, or could not continue."""
 _LIMIT_SECONDS = 5.0
 
 
@@ -58,17 +57,17 @@ async def final_state(
 
 
 async def stopped_state() -> State[RunSummary] | None:
-    """Return the state of a run that was cut short before there is a summary.
+    """Return the state of a run that was stopped before it had a summary.
 
-    None when nobody cancelled it in Prefect: the cause goes on its way.
+    None if nobody cancelled it in Prefect: then the caller raises the cause.
     """
     if present_run().scope.exit_code is None or not await is_being_cancelled():
         return None
-    return Cancelled(message="cancelled before the collection had begun or after it")
+    return Cancelled(message="cancelled outside the collection; every record is kept")
 
 
 async def is_being_cancelled() -> bool:
-    """Ask Prefect whether a person cancelled the present run; not known is no."""
+    """Ask Prefect whether a person cancelled the present run; False if unknown."""
     state = await state_in_prefect()
     return state is not None and (state.is_cancelling() or state.is_cancelled())
 
@@ -81,6 +80,6 @@ async def state_in_prefect() -> State[object] | None:
         async with asyncio.timeout(_LIMIT_SECONDS), engine_client() as client:
             run = await client.read_flow_run(flow_run.id)
     except (httpx.HTTPError, OSError, PrefectException, ValueError) as error:
-        get_run_logger().debug("Prefect's server does not say: %s", error)
+        get_run_logger().debug("cannot read the run's state from Prefect: %s", error)
         return None
     return run.state

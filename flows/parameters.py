@@ -1,4 +1,4 @@
-"""The parameters of the flow: Prefect's form, the command line and this file agree."""
+"""The parameters of the flow, for Prefect's form and for the command line."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ def _fillable(given: object) -> object:
     unknown = set(_BRACES.findall(str(given))) - set(_PLACEHOLDERS)
     if unknown:
         raise ValueError(
-            f"{', '.join(sorted(unknown))} stands for nothing; it may have"
+            f"Unknown placeholder {', '.join(sorted(unknown))}. Allowed:"
             f" {' and '.join(_PLACEHOLDERS)}"
         )
     return given
@@ -39,7 +39,7 @@ class RewardProfilingParams(Checked):
     __pydantic_config__: ClassVar[JsonObject] = {
         **Checked.__pydantic_config__,
         "json_schema_extra": refused_when(
-            "input is required unless the servers are the demo",
+            "input is required except with the demo servers",
             {
                 "not": {
                     "anyOf": [
@@ -52,9 +52,9 @@ class RewardProfilingParams(Checked):
     }
 
     output: Annotated[Path, ReadAs(_fillable, _FILLED)]
-    """The rollouts file, such as runs/monday/rollouts.jsonl; every other file lies
-    beside it and is named from it. {date} and {time} stand for the moment that the run
-    was scheduled for, as 2026-01-31 and 235959 (UTC)."""
+    """The rollouts file, such as runs/monday/rollouts.jsonl; all other files are
+    written beside it and named after it. {date} and {time} become the scheduled start
+    of the run in UTC, as 2026-01-31 and 235959."""
 
     input: Path | None = None
     """Task rows, one JSON object a line. The embedded environment brings its own when
@@ -70,10 +70,10 @@ class RewardProfilingParams(Checked):
     """How they are collected."""
 
     adaptive: AdaptiveOptions = field(default_factory=AdaptiveOptions)
-    """Whether tasks that are still open get more repeats."""
+    """Whether undecided tasks get more repeats."""
 
     spread: SpreadOptions = field(default_factory=SpreadOptions)
-    """Where their shards are collected: in the run's process, or elsewhere."""
+    """Where shards are collected: in the run's process, or elsewhere."""
 
     aggregate: AggregateOptions = field(default_factory=AggregateOptions)
     """What the servers' own metrics count."""
@@ -109,9 +109,9 @@ class RewardProfilingParams(Checked):
                 " num_shards, at least 2"
             )
         if self.input is None and not self.servers.demo:
-            raise ConfigError("input is required unless the servers are the demo")
+            raise ConfigError("input is required except with the demo servers")
         if self.collect.shard is not None:
             raise ConfigError(
-                "shard is for `collect`, one process a shard, and `merge` at the end;"
-                " a run takes num_shards"
+                "shard is an option of `collect`, with one process per shard and"
+                " `merge` at the end; give num_shards to a run"
             )

@@ -1,7 +1,7 @@
 """The workflow: servers → plan → rollouts → metrics → profile → page.
 
-What is owed is computed from the files beside the output, so that the same run again
-does only the rest. Prefect conducts; it is never asked what was done.
+The files beside the output say what is owed, so running it again does only the rest.
+Prefect runs the steps, but holds no state that a later run needs.
 """
 
 from prefect.client.schemas.objects import State
@@ -48,9 +48,9 @@ async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
 
 
 async def profiled(params: RewardProfilingParams) -> RunSummary:
-    """Do what is owed for an output, and say what there is."""
+    """Do what is owed for an output, and return its summary."""
     run, files, shards = present_run(), RunFiles(params.output), list[ShardSummary]()
-    # Before anything starts; a command has checked it before Prefect started.
+    # Check before anything starts. The command line did so before Prefect started.
     checked = check_input(params.input_path, params.plan, run.checked)
     await check_spread(params.spread)
     with output_lock(files.lock):

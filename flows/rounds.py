@@ -1,4 +1,4 @@
-"""The rounds of a run: shards are collected and merged, and the plan may grow."""
+"""The rounds of a run: collect and merge the shards, then extend the plan if needed."""
 
 from reward_profiling.choosing.adaptive_rounds import AdaptiveSummary
 from reward_profiling.choosing.collection_rounds import Shards, collect_rounds
@@ -17,7 +17,7 @@ from reward_profiling.tasks.shared.present_run import present_run
 def has_nothing_to_do(
     params: RewardProfilingParams, files: RunFiles, checked: CheckedInput
 ) -> bool:
-    """Say whether nothing is owed, and no open task is to get more repeats."""
+    """Return whether nothing is owed and no open task needs more repeats."""
     if wants_more(files, params.adaptive, params.profile):
         return False
     return owes_nothing(checked, files, params.collect)

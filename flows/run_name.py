@@ -1,4 +1,4 @@
-"""Run names read as a sentence: what is profiled, how often, and where to."""
+"""Run names: how often which task file is profiled, and into which output."""
 
 from datetime import UTC, datetime
 
@@ -18,7 +18,7 @@ def run_name() -> str:
 
 
 def scheduled_start() -> datetime:
-    """Return when the present run was to start; a run that is retried keeps it."""
+    """Return the scheduled start of the present run; a retry does not change it."""
     return flow_run.scheduled_start_time or datetime.now(UTC)
 
 

@@ -1,4 +1,4 @@
-"""The flow that a worker runs for another run: one shard, from plan to records."""
+"""The flow that a worker runs for another run: it collects one shard."""
 
 import asyncio
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from reward_profiling.values import Checked
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardRun(Checked):
-    """One shard, as the run that leads it hands it to a worker. Not to be filled in."""
+    """One shard, as its leading run gives it to a worker. Do not fill in by hand."""
 
     output: Path
     """The rollouts file; this machine sees it under the same path."""
@@ -43,7 +43,7 @@ class ShardRun(Checked):
 
 @flow(name="collect-shard")
 async def shard_run(params: ShardRun) -> State[ShardSummary]:
-    """Collect one shard of a run that waits for it; that run starts this one."""
+    """Collect one shard for the run that started this one and waits for it."""
     with conducted() as run:
         try:
             summary = await collect_led_shard(

@@ -1,9 +1,9 @@
-"""A run outlasts its worker, and heeds its page without one.
+"""A run survives its worker, and can be cancelled from its page without one.
 
-A worker reads what its runs write to their standard error, and shows it. When nobody
-does, Prefect's console, which is Rich's, would end the process at its next line. And it
-is the worker that tells a run that a person cancelled it; one that lost sight of
-Prefect's server for a while does so no more, and a run from the command line has none.
+A worker reads the standard error of its runs. If it dies, Prefect's console (Rich)
+would end the run's process at the next line of its log. The worker also tells a run
+that a person cancelled it, but stops doing so after it lost Prefect's server, and a run
+from the command line has no worker. So each run looks at its own state.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 5.0
 
 @contextmanager
 def outlasting_its_worker() -> Iterator[None]:
-    """Have the present run outlast its worker while the block runs."""
+    """Let the present run survive its worker while the block runs."""
     _keep_console_from_exiting()
     heeding = asyncio.create_task(_heed_page(present_run().scope, os.getppid()))
     try:
@@ -38,7 +38,7 @@ def outlasting_its_worker() -> Iterator[None]:
 def _keep_console_from_exiting() -> None:
     for handler in logging.getLogger().handlers:  # Prefect's is one of the root
         if (console := console_of(handler)) is not None:
-            # Rich asks for a subclass, but the console is made by Prefect.
+            # Rich wants a subclass here, but Prefect makes the console.
             console.on_broken_pipe = partial(  # type: ignore[method-assign]
                 _fall_silent, console
             )
@@ -49,9 +49,9 @@ def _fall_silent(console: Console) -> None:
 
 
 async def _heed_page(scope: StopScope, worker: int) -> None:
-    """Stop this process when a person cancelled or suspended its run.
+    """Stop this process if a person cancelled or suspended its run.
 
-    A worker that lives has time until the next look to do so itself.
+    A live worker has until the next look to do so itself.
     """
     was_told = False
     while scope.exit_code is None:

@@ -13,7 +13,7 @@ RewardProfilingError(Exception)
 ├── OutputLockedError(RuntimeError)    another process writes this output; exit 2
 ├── OutputWriteError(OSError)          the disk does not take records; exit 1, resumable
 ├── ServersNotReadyError(RuntimeError) servers did not start or answer; exit 1
-└── GymError(RuntimeError)             one request to a server came to nothing
+└── GymError(RuntimeError)             one request to a server failed
     ├── GymUnavailableError            transport, timeout, 408, 425, 429, 5xx: retry
     │   └── ReplyLostError             the same, but the server may have done the work
     └── GymRejectedError               any other status or an unusable body: do not
@@ -112,7 +112,7 @@ class OutputLockedError(RewardProfilingError, RuntimeError):
 class OutputWriteError(RewardProfilingError, OSError):
     """A file of the output cannot be written: the disk is full, or gone.
 
-    Every whole record before it is on disk; the same command goes on later.
+    Every earlier record is on disk; running the same command again continues.
     """
 
 
@@ -121,7 +121,7 @@ class ServersNotReadyError(RewardProfilingError, RuntimeError):
 
 
 class GymError(RewardProfilingError, RuntimeError):
-    """One request to a Gym server came to nothing.
+    """One request to a Gym server failed.
 
     `kind` is the class name that the failure record shows (`_ng_failure_type`).
     """

@@ -1,10 +1,10 @@
-"""Values: the frozen dataclasses that options are, checked when one is made.
+"""Values: frozen dataclasses that hold options and check themselves when made.
 
-The string under each field is its documentation everywhere: in Prefect's form, in the
-command line's help and in the source. A field's type and the bounds beside it say what
-it may hold, so that the command line, the library and the form refuse the same in the
-same words. Pydantic makes the form of them, and is not imported here: that would take
-longer than most commands on files.
+The string under each field documents it everywhere: in Prefect's form, in the command
+line's help and in the source. Its type and bounds decide what it may hold, so the
+command line, the library and the form refuse the same values with the same message.
+Pydantic builds the form, but is not imported here: that would take longer than most
+commands on files.
 """
 
 from collections.abc import Callable, Mapping
@@ -85,7 +85,9 @@ class Checked:
             ConfigError: they do not go together.
         """
         known = {field.name: field for field in fields(cls)}
-        faults = [Fault(name, " is no option") for name in given if name not in known]
+        faults = [
+            Fault(name, " is not an option") for name in given if name not in known
+        ]
         for name, field in known.items():
             is_needed = field.default is field.default_factory is MISSING
             if is_needed and name not in given:

@@ -1,1 +1,1 @@
-"""Steps of the workflow, the operations they run, and the pure core under both."""
+"""The steps of the workflow, as Prefect tasks."""

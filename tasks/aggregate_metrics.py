@@ -23,7 +23,7 @@ from reward_profiling.tasks.shared.step_results import STORAGE, FilesAgree
 async def aggregate_metrics(
     files: RunFiles, servers: Servers, options: AggregateOptions
 ) -> AggregateSummary:
-    """Write the servers' metrics beside the output; a server that is gone is a warning.
+    """Write the servers' metrics beside the output; warn of servers that are down.
 
     Raises:
         RecordError: a record cannot be read.

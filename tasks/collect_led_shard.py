@@ -1,6 +1,6 @@
-"""Step: one shard's owed rollouts become records, elsewhere than in the run's process.
+"""Step: collects one shard's owed rollouts outside the run's process.
 
-Only names travel there: each machine asks for the servers itself.
+Only names are sent there: each machine looks up the servers itself.
 """
 
 from prefect import task
@@ -28,7 +28,7 @@ async def collect_led_shard(
     servers: ReadyServers,
     leader: Leader,
 ) -> ShardSummary:
-    """Collect what shard `index` (0-based) owes, for the run that is its leader.
+    """Collect what shard `index` (0-based) owes, for the run that leads it.
 
     Raises:
         OutputLockedError: the run is gone, or another process has the shard.

@@ -1,4 +1,4 @@
-"""Step: one shard's owed rollouts become records."""
+"""Step: collects one shard's owed rollouts."""
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE

@@ -1,4 +1,4 @@
-"""Step: a profiled output beside an earlier one, and whether it is worse."""
+"""Step: compares a profiled output with an earlier one."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Step: what the rewards say, in a file of its own and as a page."""
+"""Step: writes the insights and the report."""
 
 import asyncio
 

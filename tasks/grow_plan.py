@@ -1,4 +1,4 @@
-"""Step: the plan grows by repeats of the tasks that are still open."""
+"""Step: plans more repeats of the tasks that are still undecided."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ from reward_profiling.tasks.shared.run_page import tell
 async def grow_plan(
     files: RunFiles, options: AdaptiveOptions, reading: ProfileOptions
 ) -> AdaptiveSummary:
-    """Plan more repeats of open tasks; the summary's `num_new` is 0 when it is over.
+    """Plan more repeats of open tasks; the summary's `num_new` is 0 after the last.
 
     Raises:
         RecordError: plan and records contradict each other.

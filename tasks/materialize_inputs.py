@@ -1,4 +1,4 @@
-"""Step: task rows times repeats become the plan."""
+"""Step: writes the plan, one line per task row and repeat."""
 
 import asyncio
 
@@ -33,7 +33,8 @@ async def materialize_inputs(
         ConfigError: the input, or the plan that is there already, does not fit.
     """
     refuse_other_model(files, servers.policy_model)
-    # Lines are read from where the check found them, and servers took time to start.
+    # The input may have changed while the servers started: lines are read again from
+    # the places that the check recorded.
     given = checked.path, checked.options, checked
     checked = await asyncio.to_thread(check_input, *given)
     by_source, by_server = servers.agents_of, servers.attributed_agents

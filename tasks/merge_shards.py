@@ -1,4 +1,4 @@
-"""Step: the shards' files become one."""
+"""Step: merges the shards' files."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from reward_profiling.tasks.shared.run_page import tell_warning
 
 @task(name="merge-shards", task_run_name="merge the shards", cache_policy=NO_CACHE)
 async def merge_shards(files: RunFiles, shards: list[ShardSummary]) -> MergeSummary:
-    """Merge what the shards collected into the output; they all have ended.
+    """Merge what the shards collected into the output, after all have ended.
 
     Raises:
         RecordError: a shard's file cannot be read.

@@ -1,4 +1,4 @@
-"""Step: records become Gym's three profile files and a summary."""
+"""Step: turns records into Gym's three profile files and a summary."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ from reward_profiling.tasks.shared.step_results import STORAGE, FilesAgree
 async def profile_rewards(
     files: RunFiles, options: ProfileOptions, shards: list[ShardSummary]
 ) -> RunSummary:
-    """Profile what was collected, whole or not, and say how much of it there is.
+    """Profile what was collected, complete or not, and return its summary.
 
     Raises:
         RecordError: plan and records contradict each other.

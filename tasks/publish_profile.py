@@ -1,4 +1,4 @@
-"""Step: the profile on the run's page in Prefect, and its end announced."""
+"""Step: shows the profile on the run's page in Prefect, and announces its end."""
 
 import asyncio
 

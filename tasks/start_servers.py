@@ -1,4 +1,4 @@
-"""Step: the servers are up, and every one of them is ready."""
+"""Step: waits until every server is ready."""
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -8,7 +8,7 @@ from reward_profiling.servers.routes import Servers
 from reward_profiling.tasks.shared.run_page import servers_observer, tell
 
 SCRIPTED = "scripted-policy"
-"""What the embedded environment calls its policy when no model was given."""
+"""The embedded environment's name for its scripted policy."""
 
 
 @task(
@@ -18,7 +18,7 @@ SCRIPTED = "scripted-policy"
     persist_result=False,  # handed on in this process, and kept nowhere
 )
 async def start_servers(head_url: str, timeout_seconds: float) -> Servers:
-    """Wait until the servers are ready; their life belongs to the flow.
+    """Wait until the servers are ready; the flow starts and stops them.
 
     Raises:
         ServersNotReadyError: nothing listens there, or it was not ready in time.
@@ -28,7 +28,7 @@ async def start_servers(head_url: str, timeout_seconds: float) -> Servers:
     tell(f"servers are ready at {head_url}: {', '.join(servers.agents)}")
     model = servers.policy_model
     if model == SCRIPTED:
-        tell("answers come from a script: such rewards say nothing of any model")
+        tell("A script gives the answers. These rewards do not measure a model.")
     elif model:
         tell(f"answers come from {model}")
     return servers

@@ -1,8 +1,8 @@
 """README and docs keep their word: commands, flags, links and example rows are real."""
 
 import re
-from importlib import import_module
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from subprocess import CompletedProcess
 

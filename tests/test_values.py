@@ -120,7 +120,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"share": "nan"}, "share must be a finite number"),
     ({"several": {"a": 0}}, "several['a'] must be at least 1 (got 0)"),
     ({"several": "{"}, "several must be a JSON object"),
-    ({"wait": "soon"}, "wait: 'soon' is no duration; write 90s, 15m, 4h or 4:00:00"),
+    ({"wait": "soon"}, "wait: 'soon' is not a duration; write 90s, 15m, 4h or 4:00:00"),
     ({"name": ""}, "name must not be empty"),
     ({"name": 3}, "name must be text"),
     ({"kind": "d"}, "kind must be 'a', 'b' or 'c'"),
@@ -133,7 +133,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"even": "odd"}, "even: 'odd' is not even"),
     ({"low": "UP"}, "low must be low letters"),
     ({"part": {"size": 0}}, "size must be at least 1 (got 0)"),
-    ({"part": {"sise": 1}}, "sise is no option"),
+    ({"part": {"sise": 1}}, "sise is not an option"),
     ({"part": 3}, "part must be a JSON object"),
     ({"count": 2, "part": {"size": 2}}, "count and size are the same"),
 ]
@@ -175,7 +175,9 @@ def test_members_of_an_object_are_known_and_all_there() -> None:
         needed: int
         """What is needed."""
 
-    with pytest.raises(OptionsError, match=r"^neded is no option\nneeded is missing$"):
+    with pytest.raises(
+        OptionsError, match=r"^neded is not an option\nneeded is missing$"
+    ):
         Needy.made({"neded": 1})
     assert Needy.made({"needed": "1"}).needed == 1
 

@@ -1,7 +1,6 @@
 """Shards as steps on a cluster: Dask, Ray or Slurm, by Prefect's task runners.
 
-The packages are imported when they are asked for. Their calls wait: each is made from a
-thread.
+The packages are imported on first use. Their calls block, so each runs in a thread.
 """
 
 import asyncio
@@ -73,7 +72,7 @@ async def _running(led: LedShards) -> AsyncIterator[Submit]:
 async def _collect(
     led: LedShards, index: int, submit: Submit
 ) -> ShardSummary | RewardProfilingError | None:
-    """Collect one shard, again when its process died; None where it is let go of."""
+    """Collect one shard, again if its process died; None if the run stops first."""
     starts_left = led.spread.shard_restarts
     while True:
         future = await asyncio.to_thread(submit, index)
@@ -84,17 +83,18 @@ async def _collect(
         if isinstance(ended.__cause__, RewardProfilingError):
             return ended.__cause__
         if not starts_left or led.stop is not None:
-            return RewardProfilingError(f"{said}; it is not started again")
+            return RewardProfilingError(f"{said}; no restarts left")
         starts_left -= 1
-        tell_warning(f"{said}; it is started again, {starts_left} more times at most")
+        tell_warning(f"{said}; restarting it, {starts_left} restarts left")
 
 
 async def _result(
     led: LedShards,
     future: Any,  # noqa: ANN401
 ) -> ShardSummary | BaseException | None:
-    """Wait for a shard's end; a run that stops waits no longer than it has to."""
-    # A thread of its own: shards may be more than the loop's own pool has threads.
+    """Wait for a shard's end; a run that stops waits no longer than it must."""
+    # Each wait has a thread of its own: there may be more shards than threads in the
+    # loop's own pool.
     waiter = ThreadPoolExecutor(1)
     loop = asyncio.get_running_loop()
     ending = asyncio.ensure_future(loop.run_in_executor(waiter, future.result))
@@ -120,7 +120,7 @@ def _dask(led: LedShards) -> Any:  # noqa: ANN401 - not installed everywhere
     processes = min(len(led.indices), os.cpu_count() or 1)
     own = {
         "n_workers": processes,
-        # Shards wait for servers most of the time: all of them run at once.
+        # Shards mostly wait for servers, so all of them can run at the same time.
         "threads_per_worker": -(-len(led.indices) // processes),
         "dashboard_address": "127.0.0.1:0",
         "silence_logs": "ERROR",

@@ -1,7 +1,7 @@
-"""What every way of collecting shards elsewhere has in common: a run leads them.
+"""How a run leads shards that are collected elsewhere, by any runner.
 
-The word of the run is in the file of the output's lock, which each shard watches: to go
-on, to stop in good order, or that the run is gone.
+Each shard watches the file of the output's lock, where the run writes its command:
+continue, or stop cleanly. A lock that is not renewed means that the run is gone.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from reward_profiling.tasks.shared.present_run import present_run
 from reward_profiling.tasks.shared.run_page import tell, tell_warning
 
 STOP_SECONDS = 10.0
-"""How long shards that were told to stop are waited for."""
+"""How long the run waits for shards after telling them to stop."""
 TELL_SECONDS = 30.0
 _LOOPBACK = ("localhost", "::1")
 
@@ -89,13 +89,13 @@ class LedShards:
     async def until_ended(self) -> AsyncIterator[None]:
         """Lead while the block runs; a signal, or the time budget, stops the shards.
 
-        At its end none of them starts any more, so that their files can be merged.
+        After the block no shard can start, so their files can be merged.
         """
         if _is_loopback(self.servers.head_url) and self._may_be_remote:
             tell_warning(
-                f"only this machine reaches the servers at {self.servers.head_url};"
-                " shards on others will fail. For those, start the servers where every"
-                " machine reaches them, and name them by that address (--head-url)"
+                f"only this machine reaches the servers at {self.servers.head_url}, so"
+                " shards on other machines will fail. Start the servers where every"
+                " machine reaches them, and give that address with --head-url"
             )
         helpers = [asyncio.create_task(self._tell_for_ever())]
         if self.options.time_budget is not None:
@@ -119,7 +119,7 @@ class LedShards:
     def uncollected(
         self, index: int, reason: str | None, *, failed: bool
     ) -> ShardSummary:
-        """Return what the files say of a shard that left no summary."""
+        """Return the summary of a shard that left none, from its files."""
         count = self.options.num_shards
         shard = open_shard(self.files, index, count, self.options, mends=False)
         if reason is None or not shard.owed:
@@ -155,7 +155,7 @@ class LedShards:
 
 
 def _names(servers: Servers) -> ReadyServers:
-    """Return what of the servers may travel."""
+    """Return the servers without what must stay on this machine."""
     return ReadyServers(
         head_url=servers.head_url,
         agents=tuple(servers.agents),

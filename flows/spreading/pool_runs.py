@@ -1,4 +1,4 @@
-"""What is asked of Prefect's server about the runs that collect shards."""
+"""Requests to Prefect's server about the runs that collect shards."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -41,12 +41,12 @@ async def check_deployment(name: str) -> None:
         except ObjectNotFound as error:
             raise ConfigError(
                 f"--shard-deployment: Prefect's server has no deployment {name};"
-                " register it with `reward-profiling deploy`, or name another"
+                " register it with `reward-profiling deploy`, or give another one"
             ) from error
 
 
 async def submit(led: LedShards, index: int, start: int) -> FlowRun:
-    """Have a worker collect a shard; the same start, asked for again, is the same run.
+    """Submit a shard to a worker; submitting the same start twice gives one run.
 
     Raises:
         ConfigError: the deployment is of another version of this package.
@@ -72,9 +72,9 @@ async def submit(led: LedShards, index: int, start: int) -> FlowRun:
         if error.response.status_code not in _REFUSED:
             raise
         raise ConfigError(
-            f"the deployment {led.spread.shard_deployment} does not take the shard"
-            f" ({error.response.text[:_SHOWN]}); register it anew with"
-            " `reward-profiling deploy`, by the version that its workers have"
+            f"the deployment {led.spread.shard_deployment} refuses the shard"
+            f" ({error.response.text[:_SHOWN]}); register it again with"
+            " `reward-profiling deploy`, in the version that its workers have"
         ) from error
 
 
@@ -106,7 +106,7 @@ async def progress_of(client: PrefectClient, ids: Sequence[UUID]) -> dict[UUID, 
 
 
 async def workers_of(client: PrefectClient, deployment: str) -> str:
-    """Say how many workers the deployment's work pool has, and how to start one."""
+    """Return how many workers the deployment's work pool has, and how to start one."""
     pool = (await client.read_deployment_by_name(deployment)).work_pool_name
     if pool is None:
         return f"the deployment {deployment} has no work pool"

@@ -1,4 +1,4 @@
-"""One shard that workers collect: its latest run, and the last sign of its life."""
+"""One shard that workers collect: its latest run, and its last sign of life."""
 
 import time
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class PoolShard:
 
     @property
     def type(self) -> str:
-        """What its state is; a run that is not made yet waits like one that is."""
+        """Its state; a shard whose run does not exist yet counts as waiting."""
         return str(self.state.type.value) if self.state else StateType.SCHEDULED.value
 
     @property

@@ -1,4 +1,4 @@
-"""What only some users install: found, or named with the command that installs it."""
+"""Optional packages: checks them, and tells the command that installs them."""
 
 import sys
 from importlib.util import find_spec
@@ -24,5 +24,5 @@ def need_extra(runner: Runner) -> None:
         f" pip install 'gym-reward-profiling[{runner}]'"
     )
     if runner == "slurm" and sys.version_info < _SLURM_PYTHON:
-        said += ". Its package prefect-submitit wants Python 3.12 or newer"
+        said += ". Its package prefect-submitit needs Python 3.12 or newer"
     raise ConfigError(said)

@@ -1,6 +1,6 @@
-"""Starts the shards of a run, and brings their summaries together.
+"""Starts the shards of a run and collects their summaries.
 
-The one place that decides where a shard is collected.
+Only this module decides where a shard is collected.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from reward_profiling.tasks.collect_shard import collect_shard
 
 
 async def check_spread(spread: SpreadOptions) -> None:
-    """Check what can be known of the runner before anything starts.
+    """Check the runner before anything starts.
 
     Raises:
         ConfigError: an extra is not installed, or a deployment not registered.

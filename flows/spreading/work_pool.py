@@ -1,7 +1,7 @@
-"""Shards as runs of a deployment: the workers of its work pool, on any machine.
+"""Shards as runs of a deployment, on the workers of its work pool, on any machine.
 
-Whether a shard has ended is read from the shared folder; whether it waits or died, from
-Prefect's server as well. While that is away, the shards and the run go on.
+The shared folder says whether a shard has ended; Prefect's server also says whether it
+waits or died. If that server is down, the shards and the run continue.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from reward_profiling.tasks.shared.run_page import (
 
 _POLL_SECONDS = 2.0
 _LATE_SECONDS = 30.0
-"""After so long without a worker, that is said."""
+"""After this long without a worker, the run logs it."""
 _MAX_ROWS = 200
 _MOST_WORDS = 200
 """Characters of a run's message that are repeated."""
@@ -74,10 +74,10 @@ class _Pool:
         self._table: UUID | None = None
 
     async def collect(self) -> list[ShardSummary]:
-        """Submit every shard, again when its worker died, until all have ended."""
+        """Submit every shard, again if its worker died, until all have ended."""
         tell(
-            f"{len(self._shards)} shards wait for workers, as runs of the deployment"
-            f" {self._led.spread.shard_deployment}"
+            f"{len(self._shards)} shards are waiting for workers, as runs of the"
+            f" deployment {self._led.spread.shard_deployment}"
         )
         reporting = asyncio.create_task(self._report_for_ever())
         try:
@@ -106,7 +106,7 @@ class _Pool:
             return
 
     async def _round(self) -> None:
-        """Submit what has no run, look at the rest, and do what is to be done."""
+        """Submit shards without a run, check the others, and act on what they show."""
         try:
             await self._submit_and_see()
         except _AWAY as error:
@@ -136,8 +136,8 @@ class _Pool:
         if not self._is_away_told:
             self._is_away_told = True
             tell_warning(
-                f"Prefect's server does not tell of the shards ({error}); they go on,"
-                " and their files are watched"
+                f"cannot read the shards' state from Prefect's server ({error}); they"
+                " continue, and the run watches their files"
             )
 
     async def _judge(self, shard: PoolShard) -> None:
@@ -152,7 +152,7 @@ class _Pool:
                 how = f"died ({shortened(words, _MOST_WORDS)})" if words else "died"
             await self._again(shard, Crashed(message=f"{name} {how}"))
         elif end is Fate.UNCLAIMED:
-            said = f"no worker began {name} within {look.seconds:.0f} s"
+            said = f"no worker started {name} within {look.seconds:.0f} s"
             await self._again(shard, Cancelled(message=said))
         elif end is not Fate.WAIT:
             self._leave(shard, end)
@@ -165,42 +165,42 @@ class _Pool:
         shard.is_late_told = True
         name = self._led.name(shard.index)
         if shard.type == StateType.PENDING:
-            tell_warning(f"a worker took {name} {seconds:.0f} s ago; it has not begun")
+            tell_warning(f"a worker took {name} {seconds:.0f} s ago, without a start")
             return
-        said = f"{name} has waited {seconds:.0f} s for a worker"
+        said = f"{name} has been waiting {seconds:.0f} s for a worker"
         async with dropped_when_away():
             deployment = self._led.spread.shard_deployment
             said += f": {await workers_of(self._client, deployment)}"
         tell_warning(said)
 
     def _leave(self, shard: PoolShard, end: Fate) -> None:
-        """Leave a shard whose run failed, or was cancelled by a person."""
+        """Give up on a shard whose run failed, or that a person cancelled."""
         name = self._led.name(shard.index)
-        words = (shard.state and shard.state.message) or "it left no word"
+        words = (shard.state and shard.state.message) or "it left no message"
         is_broken = end is Fate.BROKEN
         said = f"{name}: {words}" if is_broken else f"{name} was cancelled"
-        tell_warning(f"{said}; what it owes stays owed")
+        tell_warning(f"{said}; its missing rollouts are still owed")
         if is_broken:
             self._broken.append(said)
         shard.summary = self._uncollected(shard, said, failed=is_broken)
 
     async def _again(self, shard: PoolShard, end: State) -> None:
-        """Have a shard collected again, unless that was done often enough."""
+        """Restart a shard, unless it has no restarts left."""
         most = self._led.spread.shard_restarts + 1
         await self._set_state(shard, end)
         if shard.starts < most:
             tell_warning(
-                f"{end.message}; it is started again, for the {shard.starts + 1}. of at"
-                f" most {most} times"
+                f"{end.message}; restarting it, start {shard.starts + 1} of at most"
+                f" {most}"
             )
             shard.again()
             return
-        said = f"{end.message}, as in {most} starts; it is not started again"
+        said = f"{end.message}, in all {most} starts; no restarts left"
         tell_warning(said)
         shard.summary = self._uncollected(shard, said, failed=True)
 
     async def _set_state(self, shard: PoolShard, state: State) -> None:
-        """Say on the page of a shard's run what became of it."""
+        """Show on the page of a shard's run how it ended."""
         if shard.run_id is None or (shard.state and shard.state.is_final()):
             return
         async with dropped_when_away():
@@ -212,9 +212,9 @@ class _Pool:
         return self._led.uncollected(shard.index, reason, failed=failed)
 
     async def _let_stop(self) -> None:
-        """Wait for shards that were told to stop; what does not is cancelled."""
+        """Wait for shards that were told to stop; cancel those that do not."""
         for shard in self._open:
-            # By its lock, too: the server tells of a beginning somewhat later.
+            # Check its lock, too: the server reports a start with some delay.
             if shard.is_waiting and living_holder(shard.own.lock) is None:
                 await self._set_state(shard, Cancelled(message="its run was stopped"))
                 shard.summary = self._uncollected(shard, None)
@@ -233,7 +233,7 @@ class _Pool:
             await self._report()
 
     async def _report(self) -> None:
-        """Show on the run's page what becomes of its shards."""
+        """Show the state of the shards on the run's page."""
         async with dropped_when_away():
             ids = [shard.run_id for shard in self._shards if shard.run_id is not None]
             progress = await progress_of(self._client, ids)
@@ -252,7 +252,7 @@ class _Pool:
         ended = len(self._shards) - len(self._open)
         at_work = sum(shard.type == StateType.RUNNING for shard in self._open)
         return (
-            f"{ended} of {len(self._shards)} shards ended, {at_work} at work,"
+            f"{ended} of {len(self._shards)} shards ended, {at_work} running,"
             f" {len(self._open) - at_work} waiting"
         )
 

@@ -1,10 +1,9 @@
-"""Adaptive repeats: rollouts are spent where something is still open.
+"""Adaptive repeats: spends rollouts on tasks that are still undecided.
 
-A task is settled when it is known to pass sometimes, and, where a width is asked for,
-when the interval of its pass rate is that narrow; or when it has the most repeats that
-it may have. A task that stops because it passed at last passed more often than it will:
-its rate leans to the middle, so that adaptive plans are for choosing tasks, and equal
-repeats are for measuring a mean.
+A task is settled when it is known to pass sometimes and, if a width is given, when the
+interval of its pass rate is that narrow; or when it has its maximum of repeats. A task
+that stops because it finally passed has a rate biased to the middle. So use adaptive
+plans to choose tasks, and equal repeats to measure a mean.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -19,11 +18,11 @@ from reward_profiling.values import Checked
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdaptiveOptions(Checked):
-    """Whether tasks get more repeats by what their rollouts say, and how many."""
+    """Whether the results of tasks decide on more repeats, and how many."""
 
     adaptive: bool = False
-    """Go on with more repeats of the tasks that are still open, in rounds:
-    --num-repeats is what every task begins with."""
+    """Continue in rounds, with more repeats of the tasks that are still undecided;
+    every task starts with --num-repeats."""
 
     max_repeats: Annotated[int, Ge(2)] = 64
     """Repeats that a task may have at most."""
@@ -33,8 +32,8 @@ class AdaptiveOptions(Checked):
     a task is settled as soon as it is known to pass sometimes."""
 
     max_rollouts: Annotated[int, Ge(1)] | None = None
-    """Rollouts that may be planned in all, those of the first round included. Default:
-    no bound but max_repeats."""
+    """The most rollouts of the whole plan, including the first round. Default: only
+    max_repeats limits it."""
 
 
 class TaskState(NamedTuple):
@@ -113,7 +112,7 @@ def next_round(states: Sequence[TaskState], options: AdaptiveOptions) -> Round:
     Of `max_rollouts` the last tasks get what is left, or nothing.
     """
     open_states = [state for state in states if not is_settled(state, options)]
-    # Where nothing was scored, more of the same is not likely to be.
+    # If no rollout of a task was scored, more rollouts probably would not be, either.
     able = [s for s in open_states if s.n and s.planned < options.max_repeats]
     left = None
     if options.max_rollouts is not None:
@@ -169,14 +168,14 @@ def round_in_words(summary: AdaptiveSummary) -> str:
     """Say what a round does or why there is none, and what equal repeats would cost."""
     told = (
         f"{summary.num_settled} of {summary.num_tasks} tasks settled,"
-        f" {summary.num_exhausted} open that get no more"
+        f" {summary.num_exhausted} undecided at their limit"
     )
     cost = (
-        f"{summary.planned:,} rollouts planned, where equal repeats would take"
+        f"{summary.planned:,} rollouts planned; equal repeats would take"
         f" {summary.uniform:,}"
     )
     if summary.num_new:
         return f"{told}; {summary.num_new} more rollouts of {summary.num_open}; {cost}"
     if summary.is_out_of_budget:
-        told += f", {summary.num_open} open and no rollouts left for them"
+        told += f", {summary.num_open} undecided without rollouts left for them"
     return f"{told}; {cost}"

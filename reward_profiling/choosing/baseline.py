@@ -1,4 +1,4 @@
-"""Compare a run with its baseline: what came of it is a finding, never a lost run."""
+"""Compares a run with its baseline; the result is a finding and never fails the run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +22,8 @@ def add_comparison(
 ) -> RunSummary:
     """Write `<stem>_comparison.json`; return the summary with the verdict in it.
 
-    A baseline that is not there, or cannot be compared, is a finding: hours of rollouts
-    are not lost over it. `pass_threshold` is a reward.
+    A baseline that is missing or cannot be compared becomes a finding: it must not cost
+    hours of rollouts. `pass_threshold` is a reward.
 
     Raises:
         OutputWriteError: the disk does not take the file; what was there stays.
@@ -57,7 +57,7 @@ def _not_compared(baseline: Path, error: Exception) -> Finding:
         name="not_compared",
         severity="warning",
         agent=None,
-        sentence=f"nothing was compared with the baseline {baseline}: {error}",
+        sentence=f"no comparison with the baseline {baseline}: {error}",
         evidence={},
-        remedy="run once into the baseline's path, or name another baseline",
+        remedy="run once into the baseline's path, or give another baseline",
     )

@@ -1,6 +1,6 @@
-"""Comparison: what two runs of the same tasks say of each other, as it is written.
+"""The comparison of two runs of the same tasks: its schema.
 
-What cannot be told is said to be so: a verdict is PASS, REGRESSED or INCONCLUSIVE.
+The verdict is PASS, REGRESSED or, if the data do not decide, INCONCLUSIVE.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class CompareOptions(Checked):
     """What is compared, and what is too much worse."""
 
     max_regression: Annotated[float, Ge(0)] | None = None
-    """How much worse the candidate may be, in units of the measure. Default: no
-    verdict, only numbers."""
+    """How much worse the candidate may be, in units of the measure. Default: numbers
+    without a verdict."""
 
     measure: Measure = "reward"
     """What is compared: the mean reward of a task, or its pass rate."""
 
     every_agent: bool = False
-    """Let the verdict be the worst of the agents', instead of that over all tasks."""
+    """Use the worst verdict of all agents, instead of the verdict over all tasks."""
 
     pass_threshold: float = 1.0
     """A rollout passes when its reward is at least this, give or take 1e-9."""

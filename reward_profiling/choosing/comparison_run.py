@@ -1,4 +1,4 @@
-"""Compare: two outputs of the same tasks, paired by what the tasks say."""
+"""Compares two outputs of the same tasks, paired by the content of the tasks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -40,7 +40,7 @@ def compare_outputs(
     if not pairs:
         raise ConfigError(
             f"{baseline.rollouts} and {candidate.rollouts} have no scored task in"
-            " common; tasks are matched by what their rows say, and by agent"
+            " common; compare runs with the same rows and agents"
         )
     overall = difference_of(None, pairs, options)
     agents = tuple(_by_agent(pairs, options))
@@ -105,9 +105,9 @@ def _alone(
 def _warnings(num_changed: int, left_out: Iterable[str]) -> Iterator[str]:
     names = ", ".join(left_out)
     if names:
-        yield f"tasks were matched without what only one run's rows hold: {names}"
+        yield f"columns that only one run has were ignored to match tasks: {names}"
     if num_changed:
         yield (
-            f"{num_changed} paired tasks were run with other settings"
-            f" ({wire.PARAMS} differs): the difference is of settings, too"
+            f"{num_changed} paired tasks ran with other settings ({wire.PARAMS}"
+            " differs), which may explain a part of the difference"
         )

@@ -17,5 +17,5 @@ class BaselineOptions(Checked):
     its plan lies beside it."""
 
     max_regression: Annotated[float, Ge(0)] | None = None
-    """How much lower than the baseline's the mean reward may be. Worse is a critical
-    finding. Default: no verdict, only numbers."""
+    """How far the mean reward may fall below the baseline's. Falling further is a
+    critical finding. Default: numbers without a verdict."""

@@ -1,9 +1,9 @@
-"""Adapt: a plan grows by repeats of the tasks that are still open.
+"""Extends a plan by repeats of the tasks that are still undecided.
 
-New lines are the old ones of their task with the next rollout index, so that keys and
-bytes are what a plan with more repeats would have given. They are put at the end; the
-file is replaced whole. The manifest says that the plan is adaptive, so that the same
-command keeps every line that it has.
+A new line is an old one of its task with the next rollout index, so keys and bytes are
+those of a plan with more repeats. New lines go to the end, and the whole file is
+replaced. The manifest marks the plan as adaptive, so that running the same command
+again keeps every line.
 """
 
 from collections.abc import Hashable, Iterator, Mapping

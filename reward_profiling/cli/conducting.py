@@ -1,4 +1,4 @@
-"""Runs the flow in this process and says how it ended."""
+"""Runs the flow in this process and reports how it ended."""
 
 import asyncio
 from typing import Any, NamedTuple
@@ -23,13 +23,13 @@ from reward_profiling.tasks.shared.present_run import present_run
 
 
 class Ended(NamedTuple):
-    """How a run ended: its summary if it came that far, and the exit code."""
+    """How a run ended: the exit code, and the summary if there is one."""
 
     exit_code: int
     summary: RunSummary | None = None
     message: str | None = None
     is_prefect_away: bool = False
-    """Whether Prefect's server does not answer any more."""
+    """Whether Prefect's server has stopped answering."""
 
 
 def is_server_temporary() -> bool:
@@ -38,9 +38,9 @@ def is_server_temporary() -> bool:
 
 
 async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
-    """Run the flow to its end; what the flow raised is raised again."""
+    """Run the flow to its end; raise again what the flow raised."""
     if is_server_temporary():
-        # It takes a second and more to import, and is for nothing with a server.
+        # The import takes over a second, and a run with a server does not need it.
         with to_stay():
             cost = give_server_its_session()
         if cost is not None:
@@ -55,11 +55,11 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
             raise
         return _ended(live.summary)._replace(message=STOPPED)
     except (httpx.HTTPError, PrefectException, RuntimeError) as error:
-        # What the flow raises comes back in its state; this is Prefect's own trouble.
+        # The flow's own errors come back in its state; this one is Prefect's.
         if live.summary is None:
             said = f"Prefect's server does not answer: {error}"
             return Ended(ExitCode.FAILED, None, said, is_prefect_away=True)
-        warn("Prefect's server went away; its page does not show how this run ended")
+        warn("lost Prefect's server; its page does not show how this run ended")
         return _ended(live.summary, params.profile.strict)._replace(
             is_prefect_away=True
         )
@@ -69,7 +69,7 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
 async def _ended_in(
     state: State[Any], params: RewardProfilingParams, live: Live
 ) -> Ended:
-    """Say how a run ended whose flow came to its end; what it raised is raised."""
+    """Return how a finished flow ended; raise what it raised."""
     if not state.is_final():  # a person cancelled or suspended it meanwhile
         said = f"the run stays {state.name} in Prefect: {state.message}"
         return _ended(live.summary)._replace(message=said)

@@ -13,7 +13,7 @@ def main() -> None:
     """Run the command line and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # none is there when it was closed
-            # Words matter more than a sign that the terminal's encoding lacks.
+            # Print "?" for a character that the terminal lacks, instead of failing.
             stream.reconfigure(errors="replace")
     with _starting():
         from reward_profiling.cli.app import run  # noqa: PLC0415 - takes a while
@@ -23,12 +23,12 @@ def main() -> None:
 
 @contextmanager
 def _starting() -> Iterator[None]:
-    """Import to stay, and have Ctrl-C end the process at once: nothing is begun yet.
+    """Import for good, and let Ctrl-C end the process at once: no work has begun.
 
-    As an exception it would be a traceback, and some extension modules crash when one
-    comes while they are imported.
+    As an exception, Ctrl-C would print a traceback, and some extension modules crash
+    if one interrupts their import.
     """
-    # Whoever started us may have it ignored.
+    # A parent process may have set SIGINT to be ignored: leave that as it is.
     is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_heard:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and what is said of an error of ours."""
+"""How a command ends: its exit code, and the message of an error of ours."""
 
 from enum import IntEnum
 
@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
     REGRESSED = 5
     """`compare`: the candidate is worse by more than `--max-regression`."""
     INCONCLUSIVE = 6
-    """`compare`: the rollouts cannot tell whether it is."""
+    """`compare`: the rollouts do not show whether it is."""
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -33,12 +33,12 @@ _REFUSED = (ConfigError, RecordError, OutputLockedError)
 
 
 def code_of(error: Exception) -> ExitCode:
-    """Return the exit code: the operator has to change something, or it failed."""
+    """Return the exit code: REFUSED if the user must change something, else FAILED."""
     return ExitCode.REFUSED if isinstance(error, _REFUSED) else ExitCode.FAILED
 
 
 def words_of(error: Exception) -> str:
-    """Return what is said; of a disk that is full or read-only, the path says it."""
+    """Return the message; for a full or read-only disk, with the path."""
     if isinstance(error, OptionsError):
         return "\n".join(map(_on_the_line, error.faults))
     if isinstance(error, OSError):

@@ -1,7 +1,7 @@
-"""Options in groups: how help shows them, and how values get what stands on the line.
+"""Options in groups: how help shows them, and how values get them.
 
-A value's fields are options of a command, each under its own name. The command line
-hands their texts on as they are: the value reads them, and refuses what does not fit.
+The fields of a value are options of a command, each under its own name. The command
+line passes their texts on unchanged: the value parses them and refuses bad ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ def fields_of(group: Group) -> Parameter:
 def leave_checks_to_values(
     _app: object, _commands: object, arguments: ArgumentCollection
 ) -> None:
-    """Keep cyclopts from checking texts by Pydantic, where something imported that.
+    """Keep cyclopts from validating with Pydantic, if something has imported it.
 
-    The values do it themselves, in the same words wherever they are made.
+    Values check themselves, with the same messages everywhere.
     """
     for argument in arguments:
         argument.field_info.annotation = Any

@@ -1,4 +1,4 @@
-"""What a run came to: what is missing, the agents, what the rewards say, the files."""
+"""The summary of a run: what is missing, the agents, the insights, the files."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ _SHOWN = 12
 
 
 def show_summary(summary: RunSummary) -> None:
-    """Print a run's summary: what is missing first, then what there is."""
+    """Print a run's summary: first what is missing, then what was collected."""
     out.show(_counts(summary, out.width))
     out.show(_insights(summary, out.width))
     out.show(_findings(summary.findings, out.width))
@@ -48,7 +48,7 @@ def _counts(summary: RunSummary, width: int) -> Iterator[Line]:
 
 
 def _insights(summary: RunSummary, width: int) -> Iterator[Line]:
-    """Yield what the rewards say, where insights were written."""
+    """Yield the insights, if they were written."""
     files = RunFiles(Path(summary.output))
     if str(files.insights) not in summary.files:
         return

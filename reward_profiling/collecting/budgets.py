@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from reward_profiling.errors import GymError
+from reward_profiling.numerics.figures import percent
 from reward_profiling.planning.row_members import RolloutKey
 
 MIN_SAMPLE = 10
@@ -58,7 +59,7 @@ class FailureBudget:
         if self.share is None or finished < MIN_SAMPLE:
             return None
         if failed > self.share * finished:
-            return f"{failed} of {finished} rollouts failed, over {self.share:.3g}"
+            return f"{failed} of {finished} rollouts failed, over {percent(self.share)}"
         return None
 
 
@@ -66,8 +67,8 @@ class FailureBudget:
 class Streak:
     """Failures one after another with the same words, and nothing else between.
 
-    One broken setting, such as a wrong key, fails every rollout alike. These are not
-    the rollouts' own attempts, so that the caller holds them back until it ends.
+    One wrong setting, such as a bad key, fails every rollout in the same way. Such
+    failures are no attempts of the rollouts, so the caller holds them back.
     """
 
     limit: int

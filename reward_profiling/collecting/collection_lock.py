@@ -25,15 +25,15 @@ def collection_lock(files: RunFiles, options: CollectOptions) -> Iterator[None]:
     _, count = options.shard_of
     own = files.shard(*options.shard_of)
     with output_lock(files.lock, shared=True), output_lock(own.lock):
-        # Our own lock is there before others are looked at: of two that start at the
-        # same moment, one sees the other.
+        # Take our own lock before looking at others: if two start at the same moment,
+        # at least one of them sees the other.
         if (owner := living_holder(files.lock)) is not None:
             raise OutputLockedError(refusal(str(owner)))
         for dealt, shard_owner in living_shards(files.lock):
             if dealt.count != count:
                 raise OutputLockedError(
-                    f"shard {dealt} of this output is being collected by"
-                    f" {shard_owner}; shard {options.shard} would collect some of its"
-                    f" rollouts twice. Give --shard I/{dealt.count}, or wait for it"
+                    f"{shard_owner}, is collecting shard {dealt} of this output, so"
+                    f" shard {options.shard} would collect some of its rollouts again."
+                    f" Give --shard I/{dealt.count}, or wait for it"
                 )
         yield

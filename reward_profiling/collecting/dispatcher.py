@@ -1,7 +1,7 @@
-"""Which rollout starts next: the owed ones in order, round closed gates.
+"""Which rollout starts next: the owed ones in order, except those of closed gates.
 
-Rollouts of a server that may not be asked are set aside by their place in the plan and
-come first when it may be asked again; the others go on.
+Rollouts of a server that must not be asked now are set aside, and come first when it
+may be asked again; the others continue.
 """
 
 from collections import deque
@@ -50,7 +50,7 @@ class Dispatcher:
         None means that there is none now; `num_waiting` says whether some may come.
         """
         for url, aside in self.waiting.items():
-            # One that brought its server down before does not go ahead of the others.
+            # A rollout that brought its server down before must not go first.
             if aside and is_open(url) and (self.is_read or not aside[0].retries):
                 first = aside.popleft()
                 return self._again(first.place), first.retries
@@ -101,7 +101,7 @@ def owed_in_order(
     elif dispatch == "longest-first":
         seconds = seconds_by_task(timings)
         ordered = sorted(seconds.values())
-        # A task that was never timed may be long or short: it goes in the middle.
+        # A task without timings may be long or short, so it goes in the middle.
         middle = ordered[len(ordered) // 2] if ordered else 0.0
         owed = _sorted(plan, owed, lambda p: -seconds.get(p.key[0], middle))
     for planned in owed:

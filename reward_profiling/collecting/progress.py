@@ -131,6 +131,7 @@ class Progress:
         """Rollouts finished per second over the last few hundred; None at first."""
         if not self._finished:
             return None
+        # Until the window is full, the first rollouts' own duration must count, too.
         is_whole_run = len(self._finished) < _WINDOW
         elapsed = now - (self.started if is_whole_run else self._finished[0])
         return len(self._finished) / elapsed if elapsed > 0 else None

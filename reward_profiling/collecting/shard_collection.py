@@ -52,8 +52,8 @@ async def collect_shard(
     if shard.damaged:
         observe(
             progress,
-            f"set {shard.damaged} damaged lines aside in {shard.own.damaged.name};"
-            " their rollouts are collected again",
+            f"moved {shard.damaged} damaged lines to {shard.own.damaged.name}; their"
+            " rollouts are collected again",
         )
     with Journals.opened(shard.own) as journals:
         streak = Streak(options.identical_failures)
@@ -125,5 +125,8 @@ def _room(index: int, options: CollectOptions, recorder: Recorder) -> int:
     limit = soft if hard == resource.RLIM_INFINITY else max(soft, hard)
     room = max(1, (limit - _FILES_KEPT) // shards)
     if room < wanted:
-        recorder.tell(f"at most {room} in flight: {limit} files may be open at once")
+        recorder.tell(
+            f"at most {room} rollouts in flight, because this process may only open"
+            f" {limit} files; raise `ulimit -n`"
+        )
     return min(wanted, room)

@@ -1,8 +1,7 @@
-"""The embedded environment as a process of its own: `python -m reward_profiling.demo`.
+"""The embedded environment as its own process: `python -m reward_profiling.demo`.
 
-One JSON line on standard output says where it listens: `{"url": "http://…"}`. With
-`--watch-stdin` it lives exactly as long as the other end of its standard input, so it
-cannot outlive its owner, however the owner ends.
+It prints its address as one JSON line on standard output: `{"url": "http://…"}`. With
+`--watch-stdin` it ends when its standard input closes, so it never survives its owner.
 """
 
 import argparse
@@ -99,7 +98,7 @@ async def _serve(options: argparse.Namespace) -> None:
 def _policy(options: argparse.Namespace) -> Policy:
     if options.model_url is None:
         return ScriptedPolicy(options.seed, options.latency_scale)
-    # Only a real model needs an HTTP client, which takes long to import.
+    # Imported here: only a real model needs the HTTP client, which is slow to import.
     from reward_profiling.demo.model_endpoint import ModelEndpoint  # noqa: PLC0415
 
     key = os.environ.get(options.model_api_key_env, "")

@@ -1,7 +1,7 @@
 """Between the Responses API, which Gym speaks, and Chat Completions.
 
-What cannot be carried over is refused, because a row that is quietly changed gets a
-reward for another question.
+What cannot be converted is refused: a row that is silently changed would get a reward
+for a different question.
 """
 
 import hashlib

@@ -71,7 +71,7 @@ class Faults:
         self._requests_by_key: Counter[str] = Counter()
 
     def merge(self, changes: Mapping[str, object]) -> None:
-        """Turn some knobs; `fail_first` counts anew when any `fail_` knob is turned.
+        """Turn some knobs; turning any `fail_` knob resets the count of `fail_first`.
 
         Raises:
             ConfigError: A knob is unknown or its value is of the wrong type.
@@ -146,8 +146,8 @@ def _verbatim(text: str, status: int) -> web.Response:
 def _checked(name: str, value: object) -> object:
     kinds = {one: type(default) for one, default in asdict(Knobs()).items()}
     if name not in kinds:
-        raise ConfigError(f"no knob is called {name!r}; there are {', '.join(kinds)}")
+        raise ConfigError(f"unknown knob {name!r}; known ones: {', '.join(kinds)}")
     accepted = (int, float) if kinds[name] is float else (kinds[name],)
     if not isinstance(value, accepted) or isinstance(value, bool):
-        raise ConfigError(f"knob {name}: {value!r} is of the wrong type")
+        raise ConfigError(f"knob {name}: {value!r} has the wrong type")
     return value

@@ -23,7 +23,7 @@ PASSED_ON = frozenset({429, 503})
 WORTH_ASKING_AGAIN = frozenset({408, 409, 425})
 UNAUTHORIZED = frozenset({401, 403})
 NO_KEY = (
-    "no key was given: set MODEL_API_KEY, or name another variable with"
+    "no key was given: set MODEL_API_KEY, or give another variable with"
     " --model-api-key-env"
 )
 FAILED_DEPENDENCY = 424

@@ -1,7 +1,7 @@
 """The scripted policy: plausible answers, right as often as a task's ability says.
 
-An answer depends on the seed, the prompt and the rollout's key alone, so the same
-rollout gets the same answer in any order, in any process, at any load.
+An answer depends only on the seed, the prompt and the rollout's key, so a rollout gets
+the same answer in any order, in any process and under any load.
 """
 
 import hashlib

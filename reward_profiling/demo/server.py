@@ -171,7 +171,7 @@ async def _health(_: web.Request) -> web.Response:
 
 
 async def _aggregate(request: web.Request) -> web.Response:
-    # Its imports cost more than a start may take, and not every client asks.
+    # Imported here: it would slow every start down, and few clients need it.
     from reward_profiling.demo.aggregate_replies import aggregate_reply  # noqa: PLC0415
 
     rows = _object(await request.read()).get("verify_responses")

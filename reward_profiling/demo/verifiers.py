@@ -240,7 +240,7 @@ def _expected_letter(expected: str, texts: Mapping[str, str]) -> str:
     letter = _sole_letter(expected, texts) or _letter_of_option(expected, texts)
     if letter is None:
         raise DatasetError(
-            f"expected_answer: {expected!r} is none of {'/'.join(texts)}"
+            f"expected_answer: {expected!r} is not one of {'/'.join(texts)}"
         )
     return letter
 

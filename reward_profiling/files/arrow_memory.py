@@ -1,7 +1,7 @@
-"""Numbers out of Arrow's memory, all at once.
+"""Reads numbers from Arrow's memory in one step.
 
-The library itself makes an object of each, which takes far longer than all the rest of
-reading a table. Source: Apache Arrow, "The Arrow C data interface", and its "PyCapsule
+The library itself makes an object of each number, which takes far longer than all the
+rest of the reading. Source: Apache Arrow, "The Arrow C data interface", and "PyCapsule
 interface".
 """
 
@@ -44,7 +44,7 @@ _pointer.argtypes = (py_object, c_char_p)
 
 
 def append_numbers(column: "array[Any]", found: Array) -> None:
-    """Append numbers of 64 bits; where there is nothing, anything may be appended."""
+    """Append numbers of 64 bits; for a null value, any number may be appended."""
     _, capsule = found.__arrow_c_array__()  # which keeps the memory
     lying = _ArrowArray.from_address(_pointer(capsule, b"arrow_array"))
     start = lying.buffers[1] + _NUMBER_BYTES * lying.offset  # after those of nothing

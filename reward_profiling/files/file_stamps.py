@@ -1,9 +1,9 @@
-"""What a file holds, told apart in milliseconds however large it is.
+"""A stamp of a file's content, computed in milliseconds for any size.
 
-A file of up to 8 MB is known by all of its bytes alone. A larger one is known by its
-size, its moment of change and samples of its bytes, since rollouts files have gigabytes
-and reading them twice to save a reading would save nothing: a change that keeps all
-three goes unseen, and a copy counts as another file.
+The stamp of a file up to 8 MB covers all its bytes. For a larger one it covers its
+size, its time of change and samples of its bytes: rollouts files have gigabytes, and
+reading them to avoid reading them would save nothing. A change that keeps all three
+goes unnoticed, and a copy counts as another file.
 """
 
 import hashlib

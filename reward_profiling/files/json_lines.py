@@ -1,7 +1,7 @@
-"""Lines of JSON: read with their place, written whole or not at all.
+"""Lines of JSON: reads them with their place, writes them completely or not at all.
 
-A line is an object. Blank lines, a byte order mark, CRLF and a missing final newline
-are accepted on reading; what is written ends in one newline.
+A line is an object. Reading accepts blank lines, a byte order mark, CRLF and a missing
+final newline; written lines end in one newline.
 """
 
 import json
@@ -111,6 +111,7 @@ def parse_record(text: bytes) -> dict[str, Any]:
         return parse_object(text)
     except RecordError:
         try:
+            # orjson is strict; Python's parser also reads NaN and huge numbers.
             value = json.loads(text, parse_int=_whole)
             if _HALF_PAIR.search(text):
                 value = _paired(value)
@@ -153,10 +154,10 @@ def refuse_wide_integers(text: bytes) -> None:
         RecordError: names the number.
     """
     if _LONG_DIGITS not in text.translate(_ZEROS_FOR_DIGITS):
-        return  # a tenth of the time that a regular expression takes
+        return  # nearly every line; a regular expression would take ten times as long
 
     def check(digits: str) -> int:
-        # Python refuses to read thousands of digits; twenty and a sign are enough.
+        # Python refuses to parse thousands of digits, and 64 bits have at most twenty.
         number = int(digits) if len(digits) <= _MOST_DIGITS else None
         if number is None or not INT64[0] <= number <= UINT64_MAX:
             raise RecordError(
@@ -242,13 +243,12 @@ def _until(file: IO[bytes], place: int) -> Iterator[bytes]:
 
 
 def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> os.stat_result:
-    """Write a file whole: into a temporary beside it, synced, then renamed.
+    """Write a complete file: into a temporary beside it, synced, then renamed.
 
     A reader sees the old file or the new one, whatever happens in between.
 
     Returns:
-        What the file system says of the file that was written, and of no other that
-        came in its place since.
+        The status of the file that was written, even if another one has replaced it.
 
     Raises:
         OutputWriteError: the disk does not take it; what was there stays.
@@ -259,13 +259,13 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> os.stat_resu
         with temporary.open("w+b", buffering=_BUFFER_BYTES) as file:
             write(file)
             file.flush()
+            # Before the rename: else a power loss may leave an empty file there.
             os.fsync(file.fileno())
             temporary.replace(path)
             written = os.fstat(file.fileno())
     except OSError as error:
         raise OutputWriteError(
-            f"{path} cannot be written: {error.strerror or error}; what was there is"
-            " kept"
+            f"{path} cannot be written: {error.strerror or error}; the old file is kept"
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -292,7 +292,7 @@ def replace_rows(path: Path, rows: Iterable[Any]) -> os.stat_result:
     return replace_file(path, write)
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:  # makes a rename durable
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""A file read in blocks of whole lines, so that memory does not grow with it."""
+"""Reads a file in blocks of complete lines, in constant memory."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -95,10 +95,9 @@ def decoded_at_once(
 ) -> list[T] | None:
     """Decode the objects of a block, one a line; None where lines need a closer look.
 
-    The decoder passes over newlines wherever JSON has room for one. But where every
-    line starts with a brace and ends with one, none of the newlines is inside an
-    object, where two braces need a comma between them; so as many objects as lines
-    are one in each.
+    The decoder skips newlines wherever JSON allows white space. But if every line
+    starts and ends with a brace, no newline can be inside an object, because two braces
+    there need a comma between them. So as many objects as lines means one per line.
     """
     buffer = block.buffer
     if not _BRACED.issuperset(map(buffer.__getitem__, lines.starts)):

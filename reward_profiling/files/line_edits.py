@@ -1,7 +1,7 @@
-"""One line of JSON, changed in one member and in no other byte.
+"""Changes one member of a line of JSON, and no other byte.
 
-Rows are another's data: a number such as 1.10, an escape, a space or the order of keys
-may mean something to who wrote it, and re-encoding would lose it.
+Rows are somebody else's data: a number such as 1.10, an escape, a space or the order of
+keys may matter to its author, and re-encoding would lose it.
 """
 
 import json

@@ -1,10 +1,9 @@
-"""Who holds a lock, and whether they live: what the lock's file and its time say.
+"""Who holds a lock, and whether that process is alive, from the lock's file.
 
 The holder writes one JSON object into the file and renews the file's time of change
-until it lets go. That is how other machines know it to be alive, where a shared folder
-does not pass on the operating system's locks, or keeps those of a machine that is gone.
-Times of one folder come from one clock, the file server's; they are compared with each
-other only.
+until it releases the lock. Other machines need that: a shared folder may not pass on
+the operating system's locks, or may keep those of a machine that is gone. All times of
+a folder come from one clock, the file server's; they are only compared with each other.
 """
 
 import fcntl
@@ -32,6 +31,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 def _machine() -> str:
     """Return what tells this running system from others: containers share it."""
     with suppress(OSError):
+        # Host names are not unique among containers; the kernel's boot id is shared.
         return _BOOT.read_text().strip()
     return socket.gethostname()
 
@@ -91,14 +91,14 @@ def write_holder(file: IO[bytes], holder: Holder) -> None:
 def pulse(path: Path) -> Pulse | None:
     """Return a lock's holder and when it was renewed; None where nobody is named."""
     try:
-        with path.open("rb") as file:  # opening asks the file server anew
+        with path.open("rb") as file:  # opening makes NFS ask its server again
             return Pulse(_DECODE(file.read()), os.fstat(file.fileno()).st_mtime_ns)
     except (OSError, msgspec.DecodeError):
         return None
 
 
 def ask_to_stop(path: Path, reason: str, *, is_failure: bool) -> None:
-    """Have whoever the lock's holder leads stop in good order; the first word counts.
+    """Tell all processes that the lock's holder leads to stop; the first call counts.
 
     The caller is the holder.
     """
@@ -106,6 +106,7 @@ def ask_to_stop(path: Path, reason: str, *, is_failure: bool) -> None:
     if beat is None or beat.holder.stop is not None:
         return
     told = {**asdict(beat.holder), "stop": reason, "is_failure": is_failure}
+    # Padded to the old length, so that no rest of a longer text stays behind.
     told_in_full = msgspec.json.encode(told).ljust(path.stat().st_size)
     with path.open("r+b") as file:  # over the old text: a reader sees one or the other
         file.write(told_in_full)
@@ -113,6 +114,7 @@ def ask_to_stop(path: Path, reason: str, *, is_failure: bool) -> None:
 
 def silent_seconds(path: Path) -> float:
     """Return how long ago a lock was renewed, by the clock of its folder."""
+    # A new file gets the file server's time, which may differ from this machine's.
     with TemporaryFile(dir=path.parent) as clock:
         clock.write(b"\0")
         clock.flush()
@@ -120,7 +122,7 @@ def silent_seconds(path: Path) -> float:
 
 
 def living_holder(path: Path) -> Holder | None:
-    """Return who holds a lock at present, if anybody; the lock is not taken."""
+    """Return the present holder of a lock, if any, without taking it."""
     beat = pulse(path)
     if beat is None or beat.holder.is_shared:
         return None
@@ -135,6 +137,7 @@ def living_holder(path: Path) -> Holder | None:
 def _is_locked(path: Path) -> bool:
     with path.open("rb") as file:
         try:
+            # A shared lock conflicts with the holder, but not with another look.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -145,7 +148,8 @@ def _is_locked(path: Path) -> bool:
 def renewed(file: IO[bytes], lease_seconds: float) -> Iterator[None]:
     """Renew the time of a lock's file while the block runs.
 
-    From a thread: an event loop may be busy for longer than others have patience.
+    It runs in a thread, because the event loop may be blocked for longer than others
+    wait.
     """
     done = threading.Event()
 

@@ -1,7 +1,7 @@
-"""The lock of an output: it has one writer, or one for each of its shards.
+"""The lock of an output: one writer, or one for each of its shards.
 
-The lock is the operating system's: it is gone with its owner, however it ends. Between
-machines the lock's file counts as well: who wrote it lives while they renew it
+It is a lock of the operating system, which releases it when its owner ends. Between
+machines the lock's file counts as well: its holder is alive while it renews the file
 (`lock_holder`).
 """
 
@@ -50,6 +50,7 @@ def output_lock(
     with _locked(path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX) as file:
         write_holder(file, holder)
         if shared:
+            # Not renewed, and not removed: other shards may hold the same file.
             yield holder
             return
         try:
@@ -93,6 +94,7 @@ def _locked(path: Path, kind: int) -> IO[bytes]:
     path.parent.mkdir(parents=True, exist_ok=True)
     tries_left = _TRIES
     while True:
+        # Appending creates the file but keeps the text of a live holder.
         file = path.open("a+b")
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)
@@ -101,9 +103,10 @@ def _locked(path: Path, kind: int) -> IO[bytes]:
             tries_left -= 1
             if not tries_left:
                 raise OutputLockedError(refusal(_named(path))) from error
-            time.sleep(_PAUSE_SECONDS)  # a look at who holds it takes a moment
+            time.sleep(_PAUSE_SECONDS)  # another process may only be looking at it
             continue
-        # The last owner may have removed the file between our open and our lock.
+        # The last owner may have removed the file between our open and our lock: then
+        # we hold a lock that nobody else can see, and must try again.
         if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
             _refuse_living(path, file, is_shared=kind == fcntl.LOCK_SH)
             return file
@@ -113,6 +116,7 @@ def _locked(path: Path, kind: int) -> IO[bytes]:
 def _refuse_living(path: Path, file: IO[bytes], *, is_shared: bool) -> None:
     """Refuse a lock whose last holder may live on another machine."""
     beat = pulse(path)
+    # On this machine the operating system's lock, which we have, is proof enough.
     if beat is None or beat.holder.is_shared or beat.holder.is_here:
         return
     left = beat.holder.lease_seconds - silent_seconds(path)
@@ -121,7 +125,7 @@ def _refuse_living(path: Path, file: IO[bytes], *, is_shared: bool) -> None:
     file.close()
     raise OutputLockedError(
         refusal(str(beat.holder))
-        + f". If that process is dead, the output is free in {left:.0f} s"
+        + f". If that process is dead, the lock expires in {left:.0f} s"
     )
 
 

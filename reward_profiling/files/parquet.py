@@ -1,9 +1,9 @@
 """Parquet files: written and read by arro3, a part of their rows at a time.
 
-What is written is what every reader knows: optional columns of 64-bit numbers, of
-booleans and of text. What is read is only what is written here, and only whole: the
-checksum of the file stands in its `created_by`, which is the last text in it. Its own
-digits count as zeros there.
+It writes what every reader understands: optional columns of 64-bit numbers, booleans
+and text. It reads only its own files, and only undamaged ones: the checksum of the file
+is in its `created_by`, which is the last text in the file. The checksum counts its own
+digits as zeros.
 """
 
 import os
@@ -27,7 +27,7 @@ TEXT, BOOLEAN = DataType.string(), DataType.bool()
 INT64, FLOAT64 = DataType.int64(), DataType.float64()
 
 ROWS_AT_ONCE = 2_048
-"""Rows of a part: so many are there a second time while a table is written or read."""
+"""Rows of a part. Writing and reading hold this many rows twice."""
 _ROWS_OF_A_GROUP = 16_384  # which are there encoded, until they are written
 _COMPRESSION = "zstd(1)"  # a quarter of the bytes for a hundredth of a profile's time
 _ABOUT = "gym-reward-profiling"
@@ -37,11 +37,11 @@ _TAIL_BYTES = _SIZE_BYTES + len(_MAGIC)
 _CREATOR = b"gym-reward-profiling"
 _LABEL = _CREATOR + b" crc32 "
 _BLANK = b"00000000"
-_CHANGED = "is damaged or foreign (was changed, or was written by something else)"
+_CHANGED = "is damaged or foreign (changed, or written by another program)"
 
 
 class ParquetError(ValueError):
-    """A file that was not written here, or not wholly, or was changed since."""
+    """A file that is incomplete, was changed, or was written by another program."""
 
 
 # Values as Arrow's
@@ -89,7 +89,7 @@ def write_parquet(path: Path, parts: Iterable[Mapping[str, Array]], about: str) 
     later = iter(parts)
     first = RecordBatch.from_pydict(dict(next(later)))
     schema = first.schema
-    # Numbers seldom repeat: trying to tell them by few takes time and memory.
+    # Numbers seldom repeat, so a dictionary would only cost time and memory.
     texts = (name for name in schema.names if schema.field(name).type == TEXT)
     by_few: dict[str | Sequence[str], bool] = {(name,): True for name in texts}
 
@@ -118,8 +118,8 @@ def write_parquet(path: Path, parts: Iterable[Mapping[str, Array]], about: str) 
 class _Guard(AbstractContextManager["_Guard"]):
     """Stands between the library and what it calls.
 
-    It panics where writing fails, and hides the type of what a part raises. So nothing
-    is raised before it is done; then the first error is.
+    The library panics if writing fails, and hides the type of an error that a part
+    raises. So this object raises nothing until it is done; then the first error.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -233,7 +233,7 @@ def open_parquet(path: Path) -> Iterator[Table]:
     """Open a table that was written here.
 
     Raises:
-        ParquetError: it was not, or not wholly, or was changed since.
+        ParquetError: it is incomplete, was changed, or is another program's.
         OSError: it cannot be read.
     """
     with path.open("rb") as file:

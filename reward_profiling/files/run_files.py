@@ -102,12 +102,12 @@ class RunFiles(msgspec.Struct, frozen=True):
 
     @property
     def insights(self) -> Path:
-        """What the rewards say: one object, `insights.document.Insights`."""
+        """The insights: one object, `insights.document.Insights`."""
         return self._beside("_insights.json")
 
     @property
     def report(self) -> Path:
-        """The same as a page to look at: one file that needs nothing else."""
+        """The report: the insights as a page, in one file."""
         return self._beside("_report.html")
 
     @property
@@ -124,7 +124,7 @@ class RunFiles(msgspec.Struct, frozen=True):
     def timings(self) -> Path:
         """How long each finished rollout took.
 
-        A shard's is hidden: Gym takes whatever `*-shard-*.jsonl` finds for records.
+        A shard's file is hidden, because Gym reads every `*-shard-*.jsonl` as records.
         """
         timings = self._beside("_timings.jsonl")
         return timings.with_name(f".{timings.name}") if self.dealt else timings
@@ -176,7 +176,7 @@ class RunFiles(msgspec.Struct, frozen=True):
 def record_files(given: Path) -> list[Path]:
     """Return a file of records, or those of a folder, in order of name.
 
-    What else lies in a folder by the names that Gym and we give is left out.
+    Other files with names that Gym or this program gives are left out.
 
     Raises:
         ConfigError: a folder holds none.
@@ -185,7 +185,7 @@ def record_files(given: Path) -> list[Path]:
         return [given]
     found = sorted(path for path in given.glob("*.jsonl") if _may_be_records(path))
     if not found:
-        raise ConfigError(f"{given} holds no file of rollouts (*.jsonl)")
+        raise ConfigError(f"{given} holds no rollouts file (*.jsonl); give another one")
     return found
 
 
@@ -195,7 +195,9 @@ def _may_be_records(path: Path) -> bool:
         return False
     if name.endswith(_SELECTED) and not path.with_name(path.stem + _PLAN).exists():
         return False
-    return path.is_file() or not path.exists()  # a link to nothing is told by name
+    return (
+        path.is_file() or not path.exists()
+    )  # keep a dangling link, so that the error names it
 
 
 def plans_in(folder: Path) -> list[Path]:

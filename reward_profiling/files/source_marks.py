@@ -1,10 +1,9 @@
-"""How far a file of records was read, and how to tell that this part is still the same.
+"""How far a file of records was read, and whether that part has changed since.
 
-Size, times of change and inode tell most of it at once; one of the times is the file
-system's own, which no program sets. Beyond that a checksum decides: of the whole part
-up to 16 MB, and of 64 pieces spread over a longer one. A longer file that keeps its
-size but was written to again is not trusted at all, nor is one that changed while it
-was read.
+Size, times of change and inode show most changes at once; no program can set one of
+these times. Otherwise a checksum decides: of the whole part up to 16 MB, and of 64
+pieces of a longer one. A longer file that keeps its size but was written to again is
+not trusted, nor is one that changed while it was read.
 """
 
 import os
@@ -123,7 +122,7 @@ def spelled(path: Path | str) -> str:
 
 
 def changed_since(path: Path, mark: SourceMark) -> str | None:
-    """Say what speaks against the part that was read; None when it is the same."""
+    """Return how the part that was read has changed; None if it has not."""
     seen = glimpse(path)
     if seen.size < mark.place:
         return "is shorter than it was"
@@ -134,7 +133,7 @@ def changed_since(path: Path, mark: SourceMark) -> str | None:
     if _checksum(path, mark.place) != mark.checksum:
         return "was changed, and not only at its end"
     if not _ends_a_line(path, mark.place):
-        return "went on in the line that was its last"
+        return "has more text in the line that was its last"
     return None
 
 

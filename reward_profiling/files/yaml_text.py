@@ -20,5 +20,5 @@ def parse_mapping(text: str, where: Path) -> dict[str, Any]:
         said = " ".join(str(error).split())
         raise ConfigError(f"{where} is not YAML: {said}") from error
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise ConfigError(f"{where} is no YAML mapping of names to values")
+        raise ConfigError(f"{where} is not a YAML mapping of names to values")
     return value

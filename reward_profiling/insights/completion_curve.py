@@ -1,4 +1,4 @@
-"""How a collection went on: rollouts finished by time, in few points."""
+"""How a collection progressed: rollouts finished over time, in few points."""
 
 from collections.abc import Iterable
 
@@ -22,9 +22,9 @@ class CompletionPoint(
 def completion_curve(
     timings: Iterable[tuple[float, float]],
 ) -> tuple[CompletionPoint, ...]:
-    """Return how many rollouts had finished by when, at most 200 points.
+    """Return how many rollouts had finished at which time, in at most 200 points.
 
-    `timings` are (moment of the start, seconds taken) of each, in any order.
+    `timings` holds (start time, seconds taken) of each rollout, in any order.
     """
     known = list(timings)
     if not known:

@@ -1,16 +1,16 @@
-"""What the rewards say: the whole of `<stem>_insights.json`, a versioned schema.
+"""Insights: the schema of `<stem>_insights.json`, with its version.
 
-The file is one JSON object, an `Insights`. The report and the terminal read only it.
-A unit of statistics is a (task, agent) pair: a task that is fanned out to several
-agents counts once for each. Rates are fractions 0..1; unknown is null, never 0; no
-mean or rate stands without the count that it was taken over. The same records give
-the same file, whatever the order of their lines.
+The file is one JSON object, an `Insights`. The report and the terminal read nothing
+else. The unit of statistics is a (task, agent) pair: a task that is fanned out to
+several agents counts once for each. Rates are fractions 0..1; unknown is null, never 0;
+every mean and every rate has its count beside it. The same records give the same file,
+in whatever order their lines are.
 
-Version 1 is the first. A field that is added keeps the version; one that is removed,
-renamed or given another meaning raises it.
+Adding a field keeps the version; removing or renaming one, or changing its meaning,
+raises it.
 
-It is derived from the table alone, in time linear in the rollouts. What a run has
-little of (agents, metrics, findings) is made at once; the tasks come one by one.
+The insights are derived from the table alone, in time linear in the rollouts. Short
+lists (agents, metrics, findings) are built at once; the tasks come one by one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ from reward_profiling.profiling.rollout_table import RolloutTable
 SCHEMA_VERSION = 1
 
 MOST_ROLLOUTS = 1_000_000
-"""Rollouts beyond which the file does not list them one by one."""
+"""With more rollouts than this, the file does not list them one by one."""
 
 
 class ReadingSettings(
@@ -52,7 +52,7 @@ class ReadingSettings(
     """Rewards that differ by no more than this are the same."""
 
     leave_out_empty: bool = False
-    """Whether records without an answer are counted as masked and decide nothing."""
+    """Whether records without an answer count as masked, so that no mean has them."""
 
     confidence: float = 0.95
     """Confidence of every interval, and of the one-sided bounds."""
@@ -61,16 +61,16 @@ class ReadingSettings(
     """What standard deviations divide by less than n (ddof)."""
 
     clusters: str = "task"
-    """What standard errors of means over rollouts are clustered by; squares are
-    multiplied by C/(C - 1), C being the number of clusters."""
+    """What standard errors of means over rollouts are clustered by; the variance is
+    multiplied by C/(C - 1), where C is the number of clusters."""
 
     failures_as_zero: bool = False
     """Whether headline means count a failed rollout as 0; `mean_failures_as_zero`
     gives the other denominator beside each."""
 
     answer_field: str | None = None
-    """The record's field that answers are compared by for the majority; None where
-    none was named."""
+    """The field of the record that holds the answer, for the majority; None if no
+    field was given."""
 
 
 class Insights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,13 +80,13 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Version of this schema."""
 
     made_by: str = ""
-    """Name and version of what wrote it."""
+    """Name and version of the program that wrote it."""
 
     output: str = ""
     """Name of the rollouts file."""
 
     model: str | None = None
-    """Name of the model whose rollouts they are, where the servers said it."""
+    """Name of the model that made the rollouts, if the servers reported it."""
 
     reading: ReadingSettings
     """How rewards were read."""
@@ -104,8 +104,8 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Other numeric columns; identifiers last."""
 
     has_rollouts: bool
-    """Whether each task lists its rollouts; left out beyond 1,000,000 of them, which
-    the rollouts file and the parquet file still hold."""
+    """Whether each task lists its rollouts. Above 1,000,000 rollouts it does not; the
+    rollouts file and the parquet file hold them."""
 
     completion: tuple[CompletionPoint, ...] = ()
     """At most 200 points in order of time; empty where no timings are known."""
@@ -128,7 +128,7 @@ def derive_insights(
     options: ProfileOptions,
     answers: Sequence[int] | None = None,
 ) -> Insights:
-    """Return all that the rewards of a run say; `answers` are those of `derive`."""
+    """Return the complete insights of a run; for `answers` see `derive`."""
     head, tasks = derive(table, options, answers)
     return msgspec.structs.replace(head, tasks=tuple(tasks))
 
@@ -138,10 +138,10 @@ def derive(
     options: ProfileOptions,
     answers: Sequence[int] | None = None,
 ) -> Derivation:
-    """Return what the rewards of a run say: the head at once, the tasks one by one.
+    """Return the insights of a run: the head at once, the tasks one by one.
 
-    `answers[row]` is a digest of the extracted answer, 0 where a record has none; None
-    where no answer field is named.
+    `answers[row]` is a digest of the extracted answer, 0 if a record has none; None if
+    no answer field is given.
     """
     table = interpret(table, options)
     units = units_of(table, options)

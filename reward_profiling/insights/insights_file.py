@@ -1,7 +1,7 @@
-"""`<stem>_insights.json`: written task by task, read in whole or only its head.
+"""`<stem>_insights.json`: writes it task by task; reads all of it, or only its head.
 
-One JSON object (`document.Insights`). Its first line holds everything but the tasks,
-which follow one a line, so that the head of a long file is read at once.
+The file is one JSON object (`document.Insights`). Its first line holds everything
+except the tasks, which follow one per line: the head of a long file is read quickly.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _TASKS = b'"tasks":['
 
 
 def replace_insights(path: Path, head: Insights, tasks: Iterable[TaskInsight]) -> None:
-    """Write the file whole or not at all; the head's own tasks are left out."""
+    """Write the complete file or nothing; `tasks` replaces the head's own tasks."""
 
     def write(file: IO[bytes]) -> None:
         named = msgspec.structs.asdict(head)
@@ -52,7 +52,7 @@ def read_insights(path: Path) -> Insights:
 
 
 def read_insights_head(path: Path) -> Insights:
-    """Read everything but the tasks, whatever their number.
+    """Read everything except the tasks, in the same time for any number of tasks.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -61,6 +61,7 @@ def read_insights_head(path: Path) -> Insights:
     with open_to_read(path) as file:
         head = file.readline()
         mark = file.read(len(_TASKS))
+        # A file that another program has formatted has no such head: read all of it.
         if mark == _TASKS:
             return _parsed(path, head.rstrip(b",\n") + b"," + _TASKS + b"]}")
         whole = _parsed(path, head + mark + file.read())
@@ -72,12 +73,13 @@ def _parsed(path: Path, text: bytes) -> Insights:
         insights = msgspec.json.decode(text, type=Insights)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(
-            f"{path} holds no insights of schema version {SCHEMA_VERSION} ({error});"
+            f"{path} does not hold insights of schema version {SCHEMA_VERSION}"
+            f" ({error});"
             " run `reward-profiling profile` again"
         ) from error
     if insights.schema_version != SCHEMA_VERSION:
         raise RecordError(
-            f"{path} is of schema version {insights.schema_version}, and this version"
-            f" reads {SCHEMA_VERSION}; run `reward-profiling profile` again"
+            f"{path} has schema version {insights.schema_version}, but this program"
+            f" reads version {SCHEMA_VERSION}; run `reward-profiling profile` again"
         )
     return insights

@@ -1,4 +1,4 @@
-"""Insights: plan, records and failures of an output become what its rewards say."""
+"""Insights: turns the plan, records and failures of an output into insights."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,14 +31,14 @@ def write_insights(
     inputs: Path | None = None,
     rollouts: Sequence[Path] = (),
 ) -> Insights:
-    """Write `<stem>_insights.json` and return all of it but its tasks.
+    """Write `<stem>_insights.json` and return all of it except its tasks.
 
-    `inputs` is the plan and `rollouts` the files of records, where they are not the
+    `inputs` is the plan and `rollouts` the files of records, if they are not the
     output's own.
 
     Raises:
         ConfigError: a file cannot be read.
-        RecordError: a line is none of the run's; names file and line.
+        RecordError: a line does not belong to the run; names file and line.
     """
     plan = inputs or files.materialized_inputs
     records = rollouts or [files.rollouts]
@@ -59,7 +59,7 @@ def write_insights(
 
 
 def _finished(timings: Path) -> Iterator[tuple[float, float]]:
-    """Yield (moment of the start, seconds taken) of each finished rollout."""
+    """Yield (start time, seconds taken) of each finished rollout."""
     for timing in read_timings(timings):
         if timing.started is not None:
             yield timing.started, timing.seconds
@@ -77,7 +77,7 @@ def add_insights(
 
     Raises:
         ConfigError: a file cannot be read.
-        RecordError: a line is none of the run's; names file and line.
+        RecordError: a line does not belong to the run; names file and line.
     """
     head = write_insights(files, options, inputs=inputs, rollouts=rollouts)
     return replace(
@@ -92,14 +92,13 @@ def _warnings(head: Insights, options: ProfileOptions) -> Iterator[str]:
     if options.leave_out_empty:
         length = head.run.length
         yield (
-            f"{length.num_empty} of {length.num_empty_known} records hold no answer and"
-            " are left out of what the rewards say; the table of agents and Gym's files"
-            " count them"
+            f"{length.num_empty} of {length.num_empty_known} records hold no answer:"
+            " insights leave them out; the table of agents and Gym's files count them"
         )
     if options.answer_field and head.run.passing.majority is None:
         yield (
-            f"no scored record has a field {options.answer_field!r}: there is no"
-            " majority of answers"
+            f"no scored record has the field {options.answer_field!r}, so there is no"
+            " majority answer"
         )
 
 
@@ -116,7 +115,8 @@ def _answers(table: RolloutTable, rollouts: Sequence[Path], field: str) -> "arra
         for row in range(len(table))
     }
     answers = array("q", bytes(8 * len(table)))
-    for path in reversed(rollouts):  # of two records of a rollout the first counts
+    # If a rollout has two records, the first one counts: it is written last here.
+    for path in reversed(rollouts):
         for key, digest in read_answers(path, field):
             if key in rows:
                 answers[rows[key]] = digest

@@ -1,4 +1,4 @@
-"""Interpretation of a table: what rows that do not say all of it are taken for."""
+"""Interpretation of a table: how rows with incomplete information are read."""
 
 import math
 
@@ -15,16 +15,16 @@ from reward_profiling.profiling.rollout_table import (
 
 
 def interpret(table: RolloutTable, options: ProfileOptions) -> RolloutTable:
-    """Return the table as the options have it read; the one given stays as it is."""
+    """Return a copy of the table, read according to the options."""
     table = _with_whole_replies(table)
     return _without_empty(table) if options.leave_out_empty else table
 
 
 def _with_whole_replies(table: RolloutTable) -> RolloutTable:
-    """Take replies that say nothing of it for whole, where others of the agent do.
+    """Read replies without `incomplete_details` as complete, if others have it.
 
-    Some writers give `incomplete_details` to cut replies only. An agent none of whose
-    replies is known to be cut off stays unknown.
+    Some servers write that field only for replies that were cut off. If no reply of an
+    agent is known to be cut off, its replies stay unknown.
     """
     telling = {
         agent for agent, cut in zip(table.agent, table.truncated, strict=True)
@@ -45,7 +45,7 @@ def _has_reply(table: RolloutTable, row: int) -> bool:
 
 
 def _without_empty(table: RolloutTable) -> RolloutTable:
-    """Mask the rows whose reply holds no answer: counted, they decide nothing."""
+    """Mask the rows whose reply holds no answer: they are counted, not averaged."""
     status, reward = bytearray(table.status), table.reward[:]
     for row, empty in enumerate(table.empty):
         if empty == YES and status[row] == RolloutStatus.SCORED:

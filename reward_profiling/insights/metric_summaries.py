@@ -11,10 +11,10 @@ from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
 
 _MOSTLY = 0.9
 _FEW = 2
-"""Values that are too few to tell an identifier by."""
+"""So few values do not tell an identifier from a measurement."""
 _SEED = "seed"
 _ID_WORDS = frozenset({"id", "idx", "index", "uid"})
-"""Last words of names of columns that name something."""
+"""Last words of column names that denote an identifier."""
 
 
 class MetricSummary(
@@ -23,10 +23,10 @@ class MetricSummary(
     """A numeric column of the records other than the reward."""
 
     name: str
-    """As it stands in the records."""
+    """The name that the records use."""
 
     num_rollouts: int
-    """Collected rollouts that have it and are not masked: its n."""
+    """Unmasked records that have it: the n of the numbers below."""
 
     mean: float
     """Mean over them."""
@@ -41,8 +41,8 @@ class MetricSummary(
     """Largest."""
 
     is_identifier: bool
-    """Whether it looks like an id: whole, constant within each task and different
-    between tasks. It measures nothing, and stands last."""
+    """Whether it looks like an identifier: an integer, constant within each task and
+    different between tasks. Identifiers come last."""
 
 
 def summarize_metrics(
@@ -75,9 +75,9 @@ def _summaries(table: RolloutTable, units: Sequence[Unit]) -> Iterator[MetricSum
 def _is_identifier(
     name: str, column: Sequence[float], units: Sequence[Unit], values: Sequence[float]
 ) -> bool:
-    """Say whether a column names its task: whole, one value in each task, its own.
+    """Return whether a column identifies its task: an integer, one distinct per task.
 
-    Where the name says that it is one, a few tasks are enough.
+    If its name says so, too, a few tasks are enough.
     """
     if not all(map(float.is_integer, values)):
         return False

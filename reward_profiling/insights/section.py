@@ -21,10 +21,10 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Name of the agent; None for the run as a whole."""
 
     coverage: Coverage
-    """How much there is. Read it first."""
+    """How much of the plan was collected. Read it first."""
 
     reward: RewardEstimate
-    """The mean reward and how sure it is."""
+    """The mean reward and its precision."""
 
     passing: Passing
     """Pass rates."""
@@ -43,10 +43,10 @@ def section_of(
     options: ProfileOptions,
     answers: Sequence[int] | None,
 ) -> Section:
-    """Return all numbers of some units; `agent` names whose they are (`Section`).
+    """Return all numbers of some units; `agent` is the one they belong to.
 
-    `answers[row]` is a digest of the extracted answer, 0 where a record has none; None
-    where no answer field is named.
+    `answers[row]` is a digest of the extracted answer, 0 if a record has none; None if
+    no answer field is given.
     """
     return Section(
         agent=agent,

@@ -1,4 +1,4 @@
-"""Tasks: each (task, agent) by its numbers, with its rollouts in columns."""
+"""Tasks: the numbers of each (task, agent), with its rollouts in columns."""
 
 import math
 from collections import Counter
@@ -43,7 +43,7 @@ _KNOWN = {NO: False, YES: True, UNKNOWN: None}
 class RolloutNumbers(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """The rollouts of one task, in columns; all of one length, by rollout index."""
+    """The rollouts of one task, in columns of equal length, by rollout index."""
 
     rollout_index: tuple[int | str, ...]
     """As it stands in the files."""
@@ -79,7 +79,7 @@ class TaskInsight(
     """Name of the agent."""
 
     label: str | None = None
-    """The beginning of the task's last message, on one line; None where not read."""
+    """The beginning of the task's last message, on one line; None if not read."""
 
     planned: int
     """Rollouts planned."""
@@ -109,13 +109,13 @@ class TaskInsight(
     """Wilson's interval of the pass rate."""
 
     exact_interval: Interval | None
-    """Clopper and Pearson's, wider: it covers at least as often as it says."""
+    """Clopper and Pearson's interval: wider, and never below its stated coverage."""
 
     upper_bound: float | None
-    """For a task that never passed: pass rate that it may still have, one-sided."""
+    """For a task that never passed: one-sided upper bound of its pass rate."""
 
     lower_bound: float | None
-    """For a task that always passed: pass rate that it has at least, one-sided."""
+    """For a task that always passed: one-sided lower bound of its pass rate."""
 
     task_class: TaskClass
     """Never, sometimes, always, or undetermined."""
@@ -165,7 +165,7 @@ def task_insights(
 ) -> Iterator[TaskInsight]:
     """Yield each unit's numbers, in their order.
 
-    They come one by one, so that a long list of them need never be held.
+    They come one by one, so that a long list never has to fit in memory.
     """
     for unit, rank in zip(units, _ranks(units), strict=True):
         rollouts = _rollouts(table, unit.rows) if has_rollouts else None

@@ -1,7 +1,7 @@
-"""The units of statistics: each (task, agent) pair of a run, by its numbers.
+"""The units of statistics: the numbers of each (task, agent) pair of a run.
 
-A unit holds where its rows are and what they come to, not the rows; it is a few
-hundred bytes, whatever its rollouts hold.
+A unit holds the positions of its rows and their statistics, not the rows: a few
+hundred bytes, however large its rollouts are.
 """
 
 import math
@@ -62,6 +62,7 @@ def _rows_by_agent(
     table: RolloutTable, start: int, stop: int
 ) -> Iterator[Sequence[int]]:
     agents = table.agent[start:stop]
+    # Nearly every task has one agent: a range costs no memory, a list of rows does.
     if agents.count(agents[0]) == len(agents):
         yield range(start, stop)
         return
@@ -88,7 +89,7 @@ def _unit(table: RolloutTable, rows: Sequence[int], options: ProfileOptions) -> 
 def signature_of(rewards: Sequence[float], tolerance: float) -> Signature:
     """Return how often each distinct reward occurs; `()` for none.
 
-    Rewards within the tolerance of the smallest of a kind are of that kind.
+    A reward within the tolerance of the smallest one of a group belongs to the group.
     """
     counts: list[int] = []
     first = -math.inf

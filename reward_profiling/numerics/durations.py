@@ -27,4 +27,4 @@ def seconds_from(value: object) -> object:
             return int(first) * 60.0 + int(second)
         hours, minutes, rest = int(first), int(second), int(third or 0)
         return (int(days or 0) * 24 + hours) * 3600.0 + minutes * 60.0 + rest
-    raise ValueError(f"{value!r} is no duration; write 90s, 15m, 4h or 4:00:00")
+    raise ValueError(f"{value!r} is not a duration; write 90s, 15m, 4h or 4:00:00")

@@ -21,8 +21,8 @@ _INT64_LIMIT = 2**63
 _EXACT = 2**53
 """Whole numbers up to here are floats, too."""
 
-# Left to right, rounded after every addition. From 3.12 on `sum` is more exact than
-# that, which would be another number than Gym's.
+# Left to right, rounded after every addition, as NumPy does. From Python 3.12 on `sum`
+# is more precise, which would give other digits than Gym's.
 _add_up: Callable[[Iterable[float]], float] = (
     sum if sys.version_info < (3, 12) else partial(reduce, add)
 )
@@ -48,6 +48,7 @@ def _pairwise(values: Sequence[float]) -> float:
     sums = _block_sums(values)
     if not _is_balanced(count):
         return _joined(count, iter(sums))
+    # With equal depths, adding neighbours level by level is the recursion's order.
     while len(sums) > 1:
         sums = list(map(add, sums[::2], sums[1::2]))
     return sums[0]
@@ -111,6 +112,7 @@ def _depths(count: int) -> list[int]:
 
 
 def _half(count: int) -> int:
+    # NumPy keeps the left half a multiple of its eight lanes.
     half = count // 2
     return half - half % LANES
 
@@ -200,7 +202,7 @@ def mean_and_std(
 
     `full` says that no value is missing, which takes a while to find out.
     """
-    # Whole numbers are added in buffers for the mean, and at once for the deviation.
+    # NumPy adds integers in buffers for the mean, but in one piece for the deviation.
     is_same = not whole or len(values) <= BUFFER
     if not full and None in values:
         average = mean(values, whole=whole)
@@ -220,7 +222,7 @@ def median(ordered: Sequence[float]) -> float:
     middle = count // 2
     if count % 2:
         return 0.0 + ordered[middle]
-    # Floats first: whole numbers beyond 2^53 are rounded before they are added.
+    # Convert first: NumPy rounds integers beyond 2^53 before it adds them.
     return (0.0 + float(ordered[middle - 1]) + float(ordered[middle])) / 2.0
 
 
@@ -263,6 +265,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 def _distance(lower: float, upper: float) -> float:
     step = upper - lower
+    # NumPy subtracts in 64 bits, where a wide distance wraps around.
     if isinstance(step, int) and lower < 0 and step >= _INT64_LIMIT:
         step -= 2 * _INT64_LIMIT
     return float(step)

@@ -38,7 +38,7 @@ _TOO_LARGE = (OverflowError, ValueError)
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """Return the mean of at least one value, exactly rounded but for one division."""
+    """Return the mean of at least one value, rounded once per step."""
     try:
         return math.fsum(values) / len(values)
     except OverflowError:  # the sum does not fit in a float, the mean does
@@ -53,6 +53,7 @@ class _Squares(NamedTuple):
 
 
 def _squares(values: Sequence[float], mean: float) -> _Squares:
+    # Two passes: the textbook formula with a sum of squares cancels catastrophically.
     deviations = [value - mean for value in values]
     largest = max(map(abs, deviations))
     if largest == 0 or not math.isfinite(largest):
@@ -204,8 +205,8 @@ def caution(error: float | None, count: int) -> str | None:
         return f"{tasks}: too few for an interval of the mean"
     if not error:
         return (
-            f"the means of all {count} tasks are equal, which does not make their mean"
-            " certain"
+            f"all {count} tasks have the same mean, which does not make the overall"
+            " mean certain"
         )
     return None
 
@@ -213,6 +214,7 @@ def caution(error: float | None, count: int) -> str | None:
 @lru_cache(maxsize=65_536)
 def wilson(passed: int, count: int) -> Interval:
     """Return Wilson's 95 % interval of a rate; `count` >= 1."""
+    # Cached: tasks have few repeats, so the same pairs come up again and again.
     rate, z2 = passed / count, Z_975 * Z_975
     centre = (rate + z2 / (2 * count)) / (1 + z2 / count)
     spread = rate * (1 - rate) / count + z2 / (4 * count * count)
@@ -237,7 +239,7 @@ def clopper_pearson(passed: int, count: int) -> Interval:
 def _root(rising: Callable[[float], float]) -> float:
     """Return where a rising function of 0..1 crosses zero."""
     low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(_HALVINGS):  # each halving gains one bit; floats have 53
         middle = (low + high) / 2
         low, high = (low, middle) if rising(middle) > 0 else (middle, high)
     return (low + high) / 2
@@ -251,6 +253,7 @@ def upper_tail(passed: int, count: int, rate: float) -> float:
 def _binomial(k: int, count: int, rate: float) -> float:
     if rate in {0.0, 1.0}:
         return float(k == (count if rate else 0))
+    # By logarithms: factorials of some hundred rollouts overflow a float.
     logarithm = (
         math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1)
         + k * math.log(rate) + (count - k) * math.log1p(-rate)
@@ -259,8 +262,8 @@ def _binomial(k: int, count: int, rate: float) -> float:
 
 
 def zero_upper_bound(count: int) -> float:
-    """Return the rate that none of `count` leaves possible, one-sided 95 %.
+    """Return the one-sided 95 % upper bound of a rate, if none of `count` passed.
 
-    1 - 0.05^(1/n): eight misses of eight leave up to 0.312.
+    1 - 0.05^(1/n): after eight failures of eight it is 0.312.
     """
     return 1.0 - math.pow(ALPHA, 1.0 / count)

@@ -1,1 +1,1 @@
-"""Planning: task rows become planned rollouts."""
+"""Planning: turns task rows into planned rollouts."""

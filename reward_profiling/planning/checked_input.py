@@ -122,6 +122,7 @@ def _input_warnings(path: Path, repeated_names: list[int]) -> list[str]:
     if blank:
         warnings.append(f"{path}: skipped {blank} blank lines")
     if repeated_names:
+        # JSON leaves repeated names open; Python and Gym both take the last one.
         lines = ", ".join(map(str, repeated_names[:_SHOWN_LINES]))
         warnings.append(
             f"{path}: {len(repeated_names)} rows name a key twice, and the last one"

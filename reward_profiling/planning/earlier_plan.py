@@ -65,13 +65,13 @@ def _refuse_orphans(files: RunFiles) -> None:
     if is_collected(files):
         raise PlanChangedError(
             f"{files.rollouts} already holds rollouts, but its plan"
-            f" {files.materialized_inputs.name} is not beside it. Nothing was touched:"
-            " put the plan back to resume, or give another --output"
+            f" {files.materialized_inputs.name} is missing. Nothing was changed: put"
+            " the plan back to resume, or give another --output"
         )
 
 
 def is_collected(files: RunFiles) -> bool:
-    """Say whether something was already paid for: a record, or a failed attempt."""
+    """Return whether the output has any record or failed attempt."""
     paths = [files.rollouts, files.failures, *(s.rollouts for s in files.shards())]
     return any(path.exists() and path.stat().st_size for path in paths)
 

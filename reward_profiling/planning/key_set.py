@@ -1,7 +1,7 @@
 """A set of rollout keys in little memory.
 
-A task's repeats are the bits of one whole number, so that a million keys of a plan
-with eight repeats take some 20 MB instead of 200.
+A task's repeats are the bits of one integer: a million keys of a plan with eight
+repeats take about 20 MB instead of 200.
 """
 
 from reward_profiling.planning.row_members import RolloutKey

@@ -1,7 +1,7 @@
-"""Materialize: a checked input becomes the plan, one line per rollout to collect.
+"""Materialize: turns a checked input into the plan, one line per rollout.
 
-The plan and its manifest are written whole or not at all. An earlier plan grows: what
-it planned keeps its key and its bytes.
+The plan and its manifest are written completely or not at all. An earlier plan can only
+grow: its rollouts keep their keys and their bytes.
 """
 
 from collections.abc import Iterator
@@ -68,9 +68,9 @@ def materialize(
 def _growing(
     files: RunFiles, growth: Growth, lines: PlanLines, checked: CheckedInput
 ) -> Iterator[bytes]:
-    """Yield the lines; after the last one, refuse a plan that was paid for and changed.
+    """Yield the lines; then refuse a changed plan that already has records.
 
-    A plan that nothing was collected of may be replaced by any other.
+    A plan without any record or failure may be replaced by any other.
     """
     for key, text in lines:
         growth.see(key, text)
@@ -97,7 +97,7 @@ def refuse_change(checked: CheckedInput, files: RunFiles) -> None:
 
 
 def is_planned(checked: CheckedInput, files: RunFiles) -> bool:
-    """Say whether the plan on disk is the one that the input would give.
+    """Return whether the input would give the plan on disk.
 
     A row whose agent only the servers can name is not known without them.
 

@@ -1,4 +1,4 @@
-"""How task rows become planned rollouts, as people set it."""
+"""The options for turning task rows into planned rollouts."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ class PlanOptions(Checked):
     optional "_default"."""
 
     num_repeats_add_seed: bool = False
-    """Give each repeat a seed of its own, in metadata.extra_body of its request."""
+    """Give each repeat its own seed, in metadata.extra_body of its request."""
 
     interleave_repeats: bool = False
     """Order the plan by repeat (abcabc) instead of by task (aabbcc)."""
@@ -43,29 +43,29 @@ class PlanOptions(Checked):
     """JSON object that runs the rows of one agent or task source on several agents."""
 
     responses_create_params: JsonObject = field(default_factory=dict)
-    """JSON object laid over every row's responses_create_params, such as
+    """JSON object merged into every row's responses_create_params, such as
     {"temperature": 1.0}; its top-level keys win."""
 
     prompt_config: Name | None = None
-    """YAML file with a "user" and maybe a "system" template, from which each row's
-    input is made: {field} stands for the row's field, {{ and }} for braces."""
+    """YAML file with a "user" and optionally a "system" template that make each row's
+    input: {field} is replaced by the row's field; write {{ and }} for braces."""
 
     skills: Name | None = None
-    """Folder of skill folders, each with a SKILL.md: every row is stamped with its
-    path, a digest of its content and its skills, for agents that use them."""
+    """Folder of skill folders, each with a SKILL.md. Every row gets its path, a digest
+    of its content and its skills, for agents that use them."""
 
     environment_routing_mode: RoutingMode = "agent"
-    """What decides where a row is sent: "agent", the environment server of its agent;
-    "legacy", environment_server_name for every row; "taskset", only rows that
-    environment_server_routes leads somewhere. Rows with task_id and task_input follow
-    environment_server_routes in every mode."""
+    """Where a row is sent: "agent", to the environment server of its agent; "legacy",
+    to environment_server_name for every row; "taskset", to the server that
+    environment_server_routes gives, and only such rows are allowed. Rows with task_id
+    and task_input follow environment_server_routes in every mode."""
 
     environment_server_name: Name | None = None
     """Environment server that runs every row in the mode "legacy"."""
 
     environment_server_routes: dict[str, Name] = field(default_factory=dict)
-    """JSON object that sends rows with task_id and task_input on their way: from
-    task_id.taskset to environment server."""
+    """JSON object that routes rows with task_id and task_input: from task_id.taskset
+    to environment server."""
 
     def check(self) -> None:
         """Refuse agents, repeats and routes that contradict each other.
@@ -75,7 +75,7 @@ class PlanOptions(Checked):
         """
         self._check_agents()
         if isinstance(self.num_repeats, dict) and not self.num_repeats:
-            raise ConfigError("num_repeats names no agent")
+            raise ConfigError("num_repeats is an empty object; name an agent in it")
         mode = self.environment_routing_mode
         if mode == "legacy" and self.environment_server_name is None:
             raise ConfigError("the routing mode legacy needs environment_server_name")

@@ -1,8 +1,8 @@
-"""What may not change of an output from run to run: its plan, its model, its name.
+"""What must not change in an output from run to run: its plan, its model, its name.
 
 A plan may grow: more repeats, and rows appended at the end. A planned rollout never
-changes, since its record may already be paid for (`design.md`, decision 4). A refusal
-tells what differs, old and new, and the way out.
+changes, because its record may already exist (`design.md`, decision 4). A refusal
+shows the old and the new value, and what to do.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ KeyedLines = Iterable[tuple[RolloutKey, bytes]]
 def plan_changed(
     files: RunFiles, growth: Growth, lines: KeyedLines, settings: dict[str, Any]
 ) -> PlanChangedError:
-    """Return the refusal of a new plan: what differs, old and new, and the way out.
+    """Return the refusal of a new plan: the differences, and what to do.
 
     `growth` has seen the new plan's `lines`; `settings` are what they were made by.
     """
@@ -51,10 +51,10 @@ def plan_changed(
         changes.append(f"{growth.num_lost} planned rollouts would be dropped")
     listed = "\n".join(f"  {change}" for change in changes[:_SHOWN_CHANGES])
     return PlanChangedError(
-        f"{files.rollouts} holds rollouts of another plan; nothing was touched."
-        f"\n{listed}\nResume with the old settings and the old rows in their order"
-        " (more repeats, and rows appended at the end, are welcome), or give another"
-        " --output for a new run."
+        f"{files.rollouts} holds rollouts of another plan; nothing was changed."
+        f"\n{listed}\nTo resume, use the old settings and the old rows in their order"
+        " (you may add repeats, and append rows at the end). For a new run, give"
+        " another --output."
     )
 
 
@@ -104,10 +104,10 @@ def shown(value: object) -> str:
 
 
 def refuse_other_model(files: RunFiles, model: str | None) -> None:
-    """Refuse to put rollouts of one model beside those of another.
+    """Refuse to mix rollouts of two models in one output.
 
-    Rewards of two models in one file do not measure either. The name is the servers'
-    `policy_model_name`; where none is known, nothing is checked.
+    Rewards of two models in one file measure neither. The name is the servers'
+    `policy_model_name`; if it is unknown, nothing is checked.
 
     Raises:
         PlanChangedError: the output holds rollouts of another model.
@@ -116,10 +116,10 @@ def refuse_other_model(files: RunFiles, model: str | None) -> None:
     known = known_model(files)
     if model and known and known != model and is_collected(files):
         raise PlanChangedError(
-            f"{files.rollouts} holds rollouts of another model; nothing was touched."
+            f"{files.rollouts} holds rollouts of another model; nothing was changed."
             f"\n  {POLICY_MODEL}: {known} → {model}"
-            "\nStart the servers with the old model to resume, or give another"
-            " --output."
+            "\nTo resume, start the servers with the old model. For a new run, give"
+            " another --output."
         )
 
 
@@ -136,7 +136,7 @@ def refuse_other_output(files: RunFiles) -> None:
     name = read_manifest(files).output
     if name is not None and name != files.rollouts.name:
         raise ConfigError(
-            f"{files.run} belongs to the output {name}; {files.rollouts.name} would"
+            f"{files.run} belongs to the output {name}, so {files.rollouts.name} would"
             " share its plan and failures. Give a name with another stem, such as"
             f" {files.rollouts.name.replace('.', '_')}.jsonl"
         )

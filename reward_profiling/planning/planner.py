@@ -1,7 +1,7 @@
-"""From task rows to planned rollouts.
+"""Turns task rows into planned rollouts.
 
-Source: `gym-contract.md` §2, with the differences of `better-than-gym.md`. Rows are
-checked whole before the first rollout is planned.
+Source: `gym-contract.md` §2, with the differences of `better-than-gym.md`. All rows are
+checked before the first rollout is planned.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ class _Placed:
 
 
 class Planner:
-    """Reads task rows one by one and ends in a plan, or in all their faults at once."""
+    """Reads task rows one by one; returns a plan, or reports all faults together."""
 
     def __init__(
         self, options: PlanOptions, additions: Additions = NO_ADDITIONS
@@ -179,8 +179,8 @@ class Planner:
             )
             if other is not None:
                 self._faults.append(
-                    f"line {line} gives {wire.TASK_INDEX} {index}, which line {other}"
-                    " gets by its order; number all rows or none"
+                    f"line {line} has {wire.TASK_INDEX} {index}, but line {other} gets"
+                    " the same index from its position; number all rows or none"
                 )
 
     def _warn(self) -> None:
@@ -189,15 +189,15 @@ class Planner:
             options.environment_routing_mode != "legacy"
         ):
             warnings.append(
-                "environment_server_name has no effect without the"
+                "environment_server_name only has an effect with"
                 " environment_routing_mode legacy"
             )
         for (old, new), count in self._overrides.items():
             warnings.append(f"overrode the agent of {count} rows: {old} → {new}")
         if self._identical:
             warnings.append(
-                f"{self._identical} rows repeat an earlier row to the letter and count"
-                " as more repeats of the same task"
+                f"{self._identical} rows are identical to an earlier row and count as"
+                " more repeats of the same task"
             )
         if isinstance(options.num_repeats, dict):
             unused = set(options.num_repeats) - self._repeat_names - {DEFAULT}

@@ -57,14 +57,14 @@ def chosen_server(row: Mapping[str, Any], options: PlanOptions) -> str | None:
     if taskset is not None:
         if taskset not in routes:
             raise RecordError(
-                f"is of taskset {taskset!r}, which has no route; pass"
+                f"belongs to taskset {taskset!r}, which has no route; pass"
                 f' --environment-server-routes \'{{"{taskset}": "SERVER"}}\''
             )
         return routes[taskset]
     if options.environment_routing_mode == "taskset":
         raise RecordError(
-            "names no task_id.taskset with a task_input; only"
-            " --environment-routing-mode agent takes such rows beside others"
+            "has no task_id.taskset with a task_input; use"
+            " --environment-routing-mode agent for a mix with such rows"
         )
     is_legacy = options.environment_routing_mode == "legacy"
     return options.environment_server_name if is_legacy else None

@@ -1,6 +1,6 @@
-"""The few members of a row or a record by which it is planned, matched and counted.
+"""The few members of a row or a record that planning, matching and counting need.
 
-A row of text, tools or images is dropped as soon as these values are taken from it
+The rest of a row (text, tools, images) is dropped as soon as they have been read
 (`gym-contract.md` §4.2 and §4.5).
 """
 
@@ -14,7 +14,7 @@ TaskIndex = int | str
 RolloutKey = tuple[Any, Any]
 """(task index, rollout index), as they stand in the file: each an int, or text."""
 NO_AGENT = "(no agent)"
-"""The name that rollouts are counted under that nothing names."""
+"""The label of rollouts without an agent."""
 
 
 def rollout_key(row: Mapping[str, Any]) -> RolloutKey:
@@ -28,7 +28,7 @@ def rollout_key(row: Mapping[str, Any]) -> RolloutKey:
 
 def _index(row: Mapping[str, Any], name: str) -> int | str:
     if name not in row:
-        raise RecordError(f"has no {name}; was it written by a collection?")
+        raise RecordError(f"has no {name}; check that a collection wrote this file")
     value = row[name]
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise RecordError(f"{name} is {value!r}, not a whole number")

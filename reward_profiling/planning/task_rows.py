@@ -1,4 +1,4 @@
-"""One task row: what it must hold, and the planned row that it becomes.
+"""One task row: its checks, and the planned row that it becomes.
 
 Source: `gym-contract.md` §1.1 and §2.2, steps 2 and 3.
 """
@@ -48,7 +48,7 @@ def check_row(
 
 
 def _check_materialized(options: PlanOptions, additions: Additions) -> None:
-    """Refuse what could not reach the inside of a task that is already made."""
+    """Refuse options that cannot change a task that is already materialized."""
     given = (
         ("--prompt-config", additions.prompt),
         ("--responses-create-params", options.responses_create_params),
@@ -58,8 +58,8 @@ def _check_materialized(options: PlanOptions, additions: Additions) -> None:
     for flag, value in given:
         if value:
             raise RecordError(
-                f"is a materialized task row, which {flag} does not reach; put it into"
-                " the row's task_input"
+                f"is a materialized task row, so {flag} cannot change it; put the value"
+                " into the row's task_input"
             )
 
 
@@ -69,8 +69,8 @@ def _own_params(row: Mapping[str, Any], additions: Additions) -> dict[str, Any]:
     if additions.prompt is None:
         if wire.PARAMS not in row:
             raise RecordError(
-                f"has no {wire.PARAMS}; each row needs one with its input, such as"
-                f' {{"{wire.PARAMS}": {{"input": "…"}}}}, or --prompt-config makes it'
+                f"has no {wire.PARAMS}; give each row one with its input, such as"
+                f' {{"{wire.PARAMS}": {{"input": "…"}}}}, or use --prompt-config'
             )
     elif not params:
         params = {}
@@ -80,7 +80,7 @@ def _own_params(row: Mapping[str, Any], additions: Additions) -> dict[str, Any]:
         return dict(params)
     if params.get(wire.INPUT):
         raise RecordError(
-            f"brings its own {wire.PARAMS}.{wire.INPUT}, which --prompt-config would"
+            f"has its own {wire.PARAMS}.{wire.INPUT}, which --prompt-config would"
             " replace; leave one of them out"
         )
     return {**params, wire.INPUT: additions.prompt.messages(row)}
@@ -104,7 +104,7 @@ def seeded_metadata(params: Mapping[str, Any], seed: int) -> dict[str, Any]:
         raise RecordError("metadata.extra_body is not JSON as text") from error
     if not isinstance(extra, dict):
         raise RecordError("metadata.extra_body is not a JSON object")
-    # Python's own spacing, as Gym writes it.
+    # Gym writes this text with Python's spacing, and the plan must equal Gym's bytes.
     return {**metadata, "extra_body": json.dumps({**extra, "seed": seed})}
 
 

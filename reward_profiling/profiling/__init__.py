@@ -1,1 +1,1 @@
-"""Profiling: records become Gym's three files and the table of rollouts."""
+"""Profiling: turns records into Gym's three files and the table of rollouts."""

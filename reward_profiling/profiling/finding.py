@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["critical", "warning", "note"]
-"""How bad a finding is: the numbers mislead, a part of them may, or worth knowing."""
+"""How bad a finding is: the numbers mislead; some may mislead; or it is a note."""
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "note")
 """The worst first."""

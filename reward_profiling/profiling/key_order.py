@@ -85,7 +85,7 @@ def _refuse_unordered(records: RecordColumns) -> None:
     except TypeError as error:
         raise RecordError(
             "task or rollout indices are text in some records and numbers in others;"
-            " they cannot be put in order"
+            " use one kind, so that they can be put in order"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Whether the records answer the plan: each planned rollout once, and nothing else.
+"""Whether the records match the plan: each planned rollout once, and nothing else.
 
 Source: `gym-contract.md` §4.1 step 2 and §4.8; the counts include masked records.
 """
@@ -108,15 +108,14 @@ def match(
         missing = [r for r, has in zip(plan_order, has_record, strict=True) if not has]
         raise MissingRolloutsError(
             f"{len(missing)} of {len(plan)} planned rollouts have no record:"
-            f" {shown_keys(plan.key(row) for row in missing)}. Collect the rest by"
-            " running the same command again, or profile what there is with"
-            " --allow-partial."
+            f" {shown_keys(plan.key(row) for row in missing)}. Run the same command"
+            " again to collect the rest, or profile the others with --allow-partial."
         )
     return Matching(plan_order, bytes(has_record))
 
 
 def _refuse_second(what: str, key: RolloutKey) -> Never:
-    raise DuplicateRolloutError(f"{what} {key} stands in the file twice")
+    raise DuplicateRolloutError(f"{what} {key} is in the file twice")
 
 
 def _joined(

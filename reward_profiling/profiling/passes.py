@@ -5,13 +5,13 @@ from itertools import repeat
 from operator import ge
 
 MIN_ROLLOUTS = 2
-"""Scored rollouts below which a task is undetermined: they tell nothing of its kind."""
+"""With fewer scored rollouts a task is undetermined."""
 PASS_TOLERANCE = 1e-9
 """How far below the threshold rounding may leave a reward that passes."""
 
 
 def is_pass(reward: float, threshold: float) -> bool:
-    """Say whether a reward reaches the threshold, give or take the tolerance."""
+    """Return whether a reward reaches the threshold, within the tolerance."""
     return reward >= threshold - PASS_TOLERANCE
 
 

@@ -1,6 +1,6 @@
-"""Profile: a plan and its records become Gym's three profile files, and a table.
+"""Profile: turns a plan and its records into Gym's three profile files, and a table.
 
-What is there already, made from the very same files, is left as it is.
+Files that were already made from the same inputs are left alone.
 """
 
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def profile_run(sources: RunSources, request: ProfileRequest) -> RunSummary:
-    """Profile records against a plan, write what comes of it, and summarise it.
+    """Profile records against a plan, write the files, and return a summary.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -40,7 +40,7 @@ def profile_run(sources: RunSources, request: ProfileRequest) -> RunSummary:
 
 
 def profile_output(files: RunFiles, options: "ProfileOptions") -> RunSummary:
-    """Profile what there is of an output that was collected here, replies included.
+    """Profile an output that was collected here, complete or not, with its replies.
 
     Raises:
         ConfigError: a file cannot be read.

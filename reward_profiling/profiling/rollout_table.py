@@ -1,8 +1,7 @@
-"""One row per planned rollout, in columns: what every number about rewards is made of.
+"""One row per planned rollout, in columns: the source of every number about rewards.
 
-The table holds no text of the rollouts, so that its size is set by rollouts
-times metrics. Rows stand in ascending key order (task, then rollout), whatever the
-order of the lines that they were read from.
+The table holds no text of the rollouts, so its size is rollouts times metrics. Rows are
+in ascending key order (task, then rollout), whatever the order of the lines.
 """
 
 from array import array
@@ -23,7 +22,7 @@ class RolloutStatus(IntEnum):
     UNSCORED = 1
     """It has a record, and its reward is missing, null, text or not finite."""
     MASKED = 2
-    """It has a record whose reward measures nothing, by the server's own word."""
+    """It has a record that the server masked: its reward does not count."""
     FAILED = 3
     """It has no record, and at least one recorded failure."""
     MISSING = 4

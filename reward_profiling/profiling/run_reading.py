@@ -50,7 +50,7 @@ class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def without_cyclic_collection() -> Iterator[None]:
-    """Keep Python from looking for cycles among columns, where there are none."""
+    """Stop Python's search for reference cycles: columns have none, and it is slow."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -106,7 +106,7 @@ def read_rollout_table(
 
     Raises:
         ConfigError: a file cannot be read.
-        RecordError: a line is none of the run's; names file and line.
+        RecordError: a line does not belong to the run; names file and line.
     """
     plan = inputs or files.materialized_inputs
     sources = RunSources(plan, tuple(rollouts or [files.rollouts]), files)
@@ -145,7 +145,7 @@ def _refuse_second(sources: RunSources, records: RecordColumns, row: int) -> Nev
     task, rollout = records.key(row)
     raise DuplicateRolloutError(
         f"{sources.place(records.file[row], records.line[row])}: task {task} repeat"
-        f" {rollout} stands in line {records.line[row - 1]} already"
+        f" {rollout} is already in line {records.line[row - 1]}"
     )
 
 
@@ -163,8 +163,8 @@ def _matched(
         task, rollout = plan.key(second)
         raise DuplicateRolloutError(
             f"{sources.inputs}:{line_at(sources.inputs, plan.place[second])}:"
-            f" task {task} repeat {rollout} stands in line"
-            f" {line_at(sources.inputs, plan.place[first])} already"
+            f" task {task} repeat {rollout} is already in line"
+            f" {line_at(sources.inputs, plan.place[first])}"
         ) from error
 
 

@@ -69,6 +69,6 @@ def refuse_several_plans(folder: Path) -> None:
     if len(plans) > 1:
         named = ", ".join(plan.name for plan in plans)
         raise ConfigError(
-            f"{folder} holds several outputs; name one of their rollouts files. Their"
-            f" plans are {named}"
+            f"{folder} holds several outputs; give the rollouts file of one of them."
+            f" Their plans are {named}"
         )

@@ -1,4 +1,4 @@
-"""What a run came to, over all and for each agent: counts, means, findings.
+"""The summary of a run, in total and for each agent: counts, means, findings.
 
 Unknown is None, never 0.
 """
@@ -34,7 +34,7 @@ class Tally:
     """Records whose reward is missing, null, text or not finite."""
 
     masked: int = 0
-    """Records whose reward measures nothing, by the server's own word."""
+    """Records that the server masked: their reward does not count."""
 
     failed: int = 0
     """Rollouts without a record but with a recorded failure."""
@@ -75,7 +75,7 @@ class AgentSummary(Tally):
     """Tasks all of whose scored rollouts passed."""
 
     undetermined: int = 0
-    """Tasks with a single scored rollout, which says nothing of the kind."""
+    """Tasks with a single scored rollout, which is too few to tell."""
 
     @property
     def num_scored_tasks(self) -> int:

@@ -1,4 +1,4 @@
-"""What a person should look at in a run that was read, one sentence each."""
+"""Warnings about a run that was read, one sentence each."""
 
 import heapq
 from collections import Counter
@@ -14,16 +14,16 @@ def warnings_of(run: MatchedRun, unscored_reasons: Mapping[int, str]) -> Iterato
     left_out, sources = run.duplicates, run.sources
     if left_out.number:
         yield (
-            f"{left_out.number} records of rollouts that have an earlier one were left"
-            f" out: {_listed(run, left_out.places, left_out.number)}"
+            f"{left_out.number} duplicate records were left out:"
+            f" {_listed(run, left_out.places, left_out.number)}"
         )
     if run.found.note:
         yield run.found.note
     for path, end in zip(sources.rollouts, run.found.ends, strict=True):
         if end.is_torn:
             yield (
-                f"{path}:{end.line + 1}: the last line was left out; it is being"
-                " written, or its writer died"
+                f"{path}:{end.line + 1}: the incomplete last line was left out; it is"
+                " still being written, or its writer died"
             )
     if strays := len(run.records.strays):
         yield f"{strays} lines of {sources.rollouts[0]} are failures, not records"

@@ -1,7 +1,7 @@
-"""What a run came to, in counts and means that are never shown without their n.
+"""Counts and means of a run, each mean with its n.
 
-Gym's files drop what is not a number in silence; here it is counted. Passing and the
-clustered standard error follow `statistics.md` D2 and D3.
+Gym's files silently drop rewards that are not numbers; here they are counted. Passing
+and the clustered standard error follow `statistics.md` D2 and D3.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class _AgentCounts(msgspec.Struct):
 
 
 def summarize_run(run: MatchedRun, pass_threshold: float) -> RunSummary:
-    """Count what there is of a run, and name what a person should look at."""
+    """Count what was collected of a run, and add warnings."""
     reasons = unscored_reasons(run.records)
     rows = run.matching.rows_with_record
     agents = summarize_agents(

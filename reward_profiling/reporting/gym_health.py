@@ -1,7 +1,7 @@
-"""Gym's own health check of an output, where Gym's run left one beside it.
+"""Gym's own health check of an output, if Gym left one beside it.
 
-Source: `gym-contract.md` §1.5. Both files have fixed names, so that they speak of the
-last Gym run in the folder, whatever its output was called.
+Source: `gym-contract.md` §1.5. Both files have fixed names, so they describe the last
+Gym run in the folder, whatever the name of its output.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the rewards say, in a few lines of plain words; every number with its n."""
+"""Insights in a few lines of plain words; every number with its n."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from reward_profiling.insights.measures.learning_signal import Signal
 from reward_profiling.insights.measures.length import Length
 from reward_profiling.insights.measures.passing import Passing
 from reward_profiling.insights.measures.reward import RewardEstimate
-from reward_profiling.numerics.figures import figure, percent
+from reward_profiling.numerics.figures import correlation, figure, percent, setting
 
 _TRIES = (2, 4, 8, 16, 32, 64)
 
@@ -27,7 +27,7 @@ def insights_in_words(insights: Insights) -> list[tuple[str, str]]:
 
 
 def mean_in_words(reward: RewardEstimate) -> str:
-    """Return a mean with how sure it is, or with why that is not known."""
+    """Return a mean with its precision, or with the reason why that is unknown."""
     tasks = _count(reward.num_tasks, "task")
     mean = reward.macro_mean
     said = f"{'unknown' if mean is None else figure(mean)} (n={tasks})"
@@ -38,7 +38,7 @@ def mean_in_words(reward: RewardEstimate) -> str:
         said += f"; {reward.caution}"
     if reward.rerun_standard_error:
         error = figure(reward.rerun_standard_error)
-        said += f"; the same tasks run again would give ± {error}"
+        said += f"; running the same tasks again would move it by ± {error}"
     if reward.mean_failures_as_zero not in {None, reward.macro_mean}:
         said += (
             f"; {figure(reward.mean_failures_as_zero)} with failures as 0"
@@ -53,7 +53,7 @@ def _count(number: int, noun: str) -> str:
 
 def _passing(passing: Passing, threshold: float) -> str:
     said = (
-        f"{percent(passing.pass_rate or 0.0)} reach {threshold:g}"
+        f"{percent(passing.pass_rate or 0.0)} reach {setting(threshold)}"
         f" (n={_count(passing.num_tasks, 'task')})"
     )
     points = {point.k: point for point in passing.curve}
@@ -68,7 +68,7 @@ def _passing(passing: Passing, threshold: float) -> str:
     if passing.majority is not None:
         found = passing.majority
         said += (
-            f"; the commonest answer {percent(found.pass_rate)}"
+            f"; the most common answer {percent(found.pass_rate)}"
             f" (n={_count(found.num_tasks, 'task')})"
         )
     return said
@@ -77,21 +77,22 @@ def _passing(passing: Passing, threshold: float) -> str:
 def _signal(signal: Signal) -> str:
     told = signal.num_signal + signal.num_zero_signal
     said = (
-        f"rewards differ in {signal.num_signal} of {_count(told, 'task')}; passing"
-        f" never {signal.never}, sometimes {signal.sometimes}, always {signal.always}"
+        f"rewards differ in {signal.num_signal} of {_count(told, 'task')};"
+        f" {signal.never} never pass, {signal.sometimes} sometimes,"
+        f" {signal.always} always"
     )
     if signal.undetermined:
-        said += f", undetermined {signal.undetermined}"
+        said += f", {signal.undetermined} undetermined"
     if signal.never_upper_bound is not None:
         said += (
-            f"; never, in {signal.never_rollouts} rollouts, may still mean"
-            f" {percent(signal.never_upper_bound)}"
+            f". A task that failed all {signal.never_rollouts} may still pass up to"
+            f" {percent(signal.never_upper_bound)} of the time"
         )
     return said
 
 
 def _groups(signal: Signal) -> Iterator[tuple[str, str]]:
-    """Say which share of groups would teach, and where that is a guess."""
+    """Say which share of groups would teach, and which shares are guesses."""
     sure = [g for g in signal.groups if g.useful_share is not None]
     guessed = [
         g
@@ -107,7 +108,7 @@ def _groups(signal: Signal) -> Iterator[tuple[str, str]]:
             f"of {g.group_size}: {percent(g.plug_in_useful_share or 0.0)}"
             for g in guessed
         )
-        parts.append(f"too few repeats to be sure {listed}")
+        parts.append(f"estimated from fewer repeats {listed}")
     if parts:
         yield "useful groups", "; ".join(parts)
 
@@ -116,8 +117,8 @@ def _length(length: Length) -> Iterator[tuple[str, str]]:
     parts = []
     if length.mean_tokens is not None:
         parts.append(
-            f"median {length.median_tokens:,.0f} tokens, {length.p95_tokens:,.0f} at"
-            f" 95 % (n={length.num_with_tokens:,})"
+            f"median {length.median_tokens:,.0f} tokens, 95th percentile"
+            f" {length.p95_tokens:,.0f} (n={length.num_with_tokens:,})"
         )
     if length.num_truncation_known:
         known = length.num_truncation_known
@@ -127,8 +128,8 @@ def _length(length: Length) -> Iterator[tuple[str, str]]:
     found = length.correlation
     if found.within_spearman is not None:
         parts.append(
-            f"rank correlation with reward {found.within_spearman:+.2f} within tasks"
-            f" (n={found.num_rollouts:,})"
+            f"rank correlation with reward {correlation(found.within_spearman)}"
+            f" within tasks (n={found.num_rollouts:,})"
         )
     if parts:
         yield "length", "; ".join(parts)

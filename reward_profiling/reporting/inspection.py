@@ -1,4 +1,4 @@
-"""Inspect: what an output holds, read as little as will do; nothing is written."""
+"""Inspect: what an output holds. It reads as little as possible and writes nothing."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -92,7 +92,7 @@ def output_named(path: Path) -> RunFiles:
     refuse_several_plans(path)
     if not any(path.glob("*.jsonl")):
         raise ConfigError(
-            f"{path} is a folder without an output; name a file, such as"
+            f"{path} is a folder without an output; give a file, such as"
             f" {path / 'rollouts.jsonl'}"
         )
     plans = plans_in(path)
@@ -117,7 +117,7 @@ def overview(files: RunFiles, *, pass_threshold: float = 1.0) -> Overview:
     ]  # fmt: skip
     present = [path for path in shown if path.exists()]
     if not present:
-        raise ConfigError(f"nothing was written for {files.rollouts} yet")
+        raise ConfigError(f"No output at {files.rollouts}; run `materialize` first.")
     listed = [_glance(path) for path in present]
     if not files.materialized_inputs.exists():
         return Overview(spelled(files.rollouts), listed, None)
@@ -133,7 +133,7 @@ def _overview(
     run: MatchedRun, listed: list[FileGlance], pass_threshold: float
 ) -> Overview:
     files, table = run.sources.files, run.table
-    # Nothing is written here, so that no columns are made anew.
+    # `inspect` writes nothing, so the note that the columns were rebuilt is dropped.
     quiet = msgspec.structs.replace(run, found=run.found._replace(note=None))
     counts = summarize_run(quiet, pass_threshold)
     tasks = glances(table, pass_threshold)
@@ -169,13 +169,13 @@ def _is_outdated(run: MatchedRun) -> bool:
     profile, rollouts = files.reward_profiling, files.rollouts
     if not profile.exists() or not rollouts.exists():
         return False
-    if is_profiled(run):  # the time alone may be newer
+    if is_profiled(run):  # a copy or a touch makes the time newer, not the content
         return False
     return rollouts.stat().st_mtime > profile.stat().st_mtime
 
 
 def _glance(path: Path) -> FileGlance:
-    """Look at a file: its newlines are counted, its lines are not read."""
+    """Look at a file: count its newlines, without parsing its lines."""
     count = size = 0
     last = b"\n"
     with open_to_read(path) as file:

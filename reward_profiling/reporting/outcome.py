@@ -1,7 +1,7 @@
-"""How a run ended, in words and names: what its state says and what is announced.
+"""How a run ended: the message of its state, and the events that announce it.
 
-A finding that needs attention is one that misleads whoever trusts the numbers; a note
-is only worth knowing.
+A finding that needs attention makes the numbers misleading; a note is only worth
+knowing.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from reward_profiling.reporting.summary_words import headline
 RUN_TAG = "reward-profiling"
 """On every run that automations watch: those of the deployments, and of the command."""
 SHARD_TAG = "reward-profiling-shard"
-"""On the runs of shards: they are marked when they go silent, and started again by the
-run that they belong to alone."""
+"""On the runs of shards: automations mark them when they go silent, but only the run
+that they belong to starts them again."""
 PARTIAL_STATE = "Partial"
 """Name of the state of a run that lacks rollouts."""
 INTERRUPTED_STATE = "Interrupted"
-"""Name of the state of a run that lacks rollouts since a signal stopped it."""
+"""Name of the state of a run that a signal stopped before all rollouts were done."""
 
 COMPLETED = "reward-profiling.completed"
 PARTIAL = "reward-profiling.partial"

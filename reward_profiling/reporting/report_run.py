@@ -1,4 +1,4 @@
-"""Report: the insights of an output become a page to look at."""
+"""Report: turns the insights of an output into a page."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -51,15 +51,15 @@ def write_report(files: RunFiles) -> WrittenReport:
 
 
 def require_insights(files: RunFiles) -> None:
-    """Refuse an output whose insights were not written yet.
+    """Refuse an output that has no insights.
 
     Raises:
         ConfigError: names the file and the command that writes it.
     """
     if not files.insights.exists():
         raise ConfigError(
-            f"{files.insights} does not exist; write it first: reward-profiling profile"
-            f" --insights --rollouts {files.rollouts}"
+            f"{files.insights} does not exist; write it with `reward-profiling profile"
+            f" --insights --rollouts {files.rollouts}`"
         )
 
 

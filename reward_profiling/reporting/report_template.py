@@ -25,6 +25,7 @@ VERSIONS = {"d3": "7.9.2", "plot": "0.6.17"}
 _SCRIPTS = (
     "vendor/d3.min.js",
     "vendor/plot.umd.min.js",
+    "figures.js",
     "charts.js",
     "task_table.js",
     "page.js",

@@ -1,7 +1,7 @@
-"""What a run's page shows: tables of words, and a report with the findings first.
+"""What a run's page shows: tables, and a report with the findings first.
 
-Prefect refuses what is larger than 512 KB, and shows badly what is long: tables are
-cut, and say where the rest is.
+Prefect refuses artifacts above 512 KB, and long ones are hard to read: tables are cut,
+and say where the rest is.
 """
 
 import json
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.section import Section
+from reward_profiling.numerics.figures import measured, percent
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting.outcome import shortened
 from reward_profiling.reporting.summary_words import headline, mean_with_error, notices
@@ -101,7 +102,7 @@ _MAYBE_NONE = ("failed", "missing", "masked", "unscored")
 
 
 def _telling(rows: Sequence[Row]) -> list[Row]:
-    """Leave out counts that are 0 in every row: this table is to be seen at once."""
+    """Leave out counts that are 0 in every row, so that the table fits the page."""
     hidden = {n for n in _MAYBE_NONE if all(row[n] == "0" for row in rows)}
     return [{n: said for n, said in row.items() if n not in hidden} for row in rows]
 
@@ -110,16 +111,16 @@ def _pass_rate(section: Section | None) -> str:
     if section is None or section.passing.pass_rate is None:
         return _UNKNOWN
     passing = section.passing
-    return f"{passing.pass_rate:.3f} (n={passing.num_tasks} tasks)"
+    return f"{percent(passing.pass_rate or 0.0)} (n={passing.num_tasks} tasks)"
 
 
 def _signal(section: Section | None) -> str:
-    """Say how many tasks can teach, of those that have rollouts enough to tell."""
+    """Say how many tasks can teach, of those with enough rollouts to know."""
     if section is None or section.signal.zero_signal_share is None:
         return _UNKNOWN
     signal = section.signal
     count = signal.num_signal + signal.num_zero_signal
-    return f"{100 * signal.num_signal / count:.0f} % ({signal.num_signal} of {count})"
+    return f"{percent(signal.num_signal / count)} ({signal.num_signal} of {count})"
 
 
 def failed_rows(facts: RunFacts) -> list[Row]:
@@ -149,7 +150,7 @@ def slow_rows(facts: RunFacts) -> list[Row]:
     """Return a row for each of the slowest rollouts, the slowest first."""
     return [
         {
-            "seconds": f"{slow.seconds:.1f}",
+            "seconds": measured(slow.seconds),
             "task": str(slow.task_index),
             "repeat": str(slow.rollout_index),
         }
@@ -211,7 +212,7 @@ def _finding_lines(summary: RunSummary) -> list[str]:
         told.append(f"- … and {len(summary.findings) - _MAX_FINDINGS} more findings")
     others = _stops_and_warnings(summary) if told else notices(summary)
     told += [f"- {_escaped(said)}" for said in others[:_MAX_FINDINGS]]
-    return told or ["- nothing to look at"]
+    return told or ["- no findings"]
 
 
 def _stops_and_warnings(summary: RunSummary) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reward_profiling.numerics.figures import figure
+from reward_profiling.numerics.figures import figure, measured
 from reward_profiling.profiling.passes import MIN_ROLLOUTS
 from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
 
@@ -25,7 +25,7 @@ COLUMNS = (
 )  # fmt: skip
 LEGEND = (
     "mean reward: mean over the scored tasks ± its standard error; never, some, always:"
-    " tasks of two rollouts or more by how many of them pass"
+    " how many tasks with two rollouts or more pass never, sometimes, always"
 )
 
 
@@ -48,7 +48,7 @@ def zeros(summary: "AggregateSummary") -> str | None:
 
 
 def headline(summary: RunSummary) -> str:
-    """Return the first sentence: how much of the plan there is, and what is not."""
+    """Return the first sentence: what was collected of the plan, what is missing."""
     said = f"{summary.collected} of {summary.planned} rollouts collected"
     lacking = [
         f"{count} {word}{_by_kind(kinds)}"
@@ -92,7 +92,7 @@ def _by_kind(kinds: Mapping[str, int]) -> str:
 def mean_with_error(agent: AgentSummary) -> str:
     """Return a mean with its standard error, or say that it is unknown.
 
-    An error of 0.0, or none, is not shown: a bare "± 0" claims a certainty that a few
+    An error of 0.0, or none, is not shown: "± 0" would claim a certainty that a few
     equal values do not give.
     """
     if agent.mean_reward is None:
@@ -135,7 +135,7 @@ def progress_line(progress: "Progress", now: float) -> str:
     )
     parts += [f"{count} {words}" for count, words in counts if count]
     if rate := progress.rate(now):
-        parts.append(f"{rate:.3g}/s")
+        parts.append(f"{measured(rate)}/s")
     left = progress.seconds_left(now)
     if left is not None:
         parts.append(f"{duration(left)} left")
@@ -143,9 +143,9 @@ def progress_line(progress: "Progress", now: float) -> str:
 
 
 def slowest_rollouts(progress: "Progress") -> str | None:
-    """Name the slowest rollouts of a run when they stand out; None otherwise.
+    """Name the slowest rollouts of a run if they stand out; None otherwise.
 
-    A tail of rollouts that take ten times the median is where a run's time goes.
+    A few rollouts that take ten times the median often take most of a run's time.
     """
     if not progress.slowest or not progress.durations:
         return None
@@ -153,8 +153,8 @@ def slowest_rollouts(progress: "Progress") -> str | None:
     slow = [(s, name) for s, name in progress.slowest if s > _STANDS_OUT * usual]
     if not slow:
         return None
-    named = ", ".join(f"{name} ({seconds:.3g} s)" for seconds, name in slow)
-    return f"slowest rollouts, where the median took {usual:.3g} s: {named}"
+    named = ", ".join(f"{name} ({measured(seconds)} s)" for seconds, name in slow)
+    return f"slowest rollouts, where the median took {measured(usual)} s: {named}"
 
 
 def mean_so_far(progress: "Progress") -> str:
@@ -180,10 +180,10 @@ def duration(seconds: float) -> str:
 
 
 def notices(summary: RunSummary) -> list[str]:
-    """Say what a person should look at before trusting the numbers."""
+    """Say what a person should check before trusting the numbers."""
     found = [
-        f"{agent.agent}: every one of its {agent.num_scored_tasks} tasks"
-        f" {word} passes: passing alone can teach nothing"
+        f"{agent.agent}: all {agent.num_scored_tasks} tasks {word} pass, so passing"
+        " alone cannot teach"
         for agent in summary.agents
         for count, word in ((agent.never_pass, "never"), (agent.always_pass, "always"))
         if count == agent.num_tasks > 1 and agent.scored >= MIN_ROLLOUTS * count

@@ -91,8 +91,8 @@ class GymClient:
         config = _configuration(reply.content)
         if not isinstance(config, dict):
             raise ServersNotReadyError(
-                f"{head_url}{wire.CONFIG_PATH} answered without a configuration; is"
-                " this the head server of NeMo Gym?"
+                f"{head_url}{wire.CONFIG_PATH} answered without a configuration; give"
+                " the address of NeMo Gym's head server"
             )
         learn_configuration(config)
         masked: Mapping[str, Any] = without_secrets(config)
@@ -166,7 +166,7 @@ class GymClient:
 
 @asynccontextmanager
 async def _within(seconds: float, url: str) -> AsyncIterator[None]:
-    """Bound a whole exchange: a body that only drips passes every limit on reading.
+    """Bound a whole exchange: a body that trickles in passes every read timeout.
 
     Raises:
         GymUnavailableError: it took longer.
@@ -175,7 +175,7 @@ async def _within(seconds: float, url: str) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError as error:
-        said = f"{url} gave no whole answer within {seconds:g} s"
+        said = f"{url} gave no complete answer within {seconds:g} s"
         raise GymUnavailableError(said, kind="Timeout") from error
 
 

@@ -26,7 +26,7 @@ import aiohttp
 import httpx
 
 KEEPALIVE_SECONDS = 4.0
-"""Below uvicorn's 5 s, so that we close an idle connection before the server does."""
+"""Below uvicorn's 5 s: if the server closes first, a request may hit a dead socket."""
 
 MAX_REPLY_BYTES = 256 * 1024 * 1024
 _INFLATED = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
@@ -51,23 +51,27 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def _opened(self) -> aiohttp.ClientSession:
-        # Made at the first request: a session belongs to the loop that runs it.
+        # Made at the first request, since a session belongs to the running loop.
         if self._loop is not asyncio.get_running_loop():
             await self._forget_ended_loop()
         if self._session is None:
             _allow_many_sockets()
             self._loop = asyncio.get_running_loop()
             self._session = aiohttp.ClientSession(
+                # No limit: a queue in the pool would count against the timeouts.
                 connector=aiohttp.TCPConnector(
                     limit=0, keepalive_timeout=KEEPALIVE_SECONDS
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                # Decompressed below, within a bound that aiohttp does not have.
                 auto_decompress=False,
+                # A proxy of the environment cannot reach servers on this machine.
                 trust_env=False,
             )
         return self._session
 
     async def _forget_ended_loop(self) -> None:
+        # Sockets of a closed loop are unusable, and so is a session that holds them.
         left, self._session = self._session, None
         if left is not None:
             with suppress(RuntimeError):  # its loop is closed
@@ -83,7 +87,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         headers = [
             (name.decode("ascii"), value.decode("latin-1"))
             for name, value in request.headers.raw
-            if name.lower() not in _SINGLE
+            if name.lower() not in _SINGLE  # aiohttp sets these itself
         ]
         try:
             session = await self._opened()
@@ -93,6 +97,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                     str(request.url),
                     data=_body(content),
                     headers=headers,
+                    # A redirected POST may become a GET: the caller sees the 3xx.
                     allow_redirects=False,
                     timeout=_timeout(request),
                     skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
@@ -115,6 +120,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
     async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
         bound = self._max_reply_bytes
         announced = reply.content_length
+        # Refuse before reading; the count below is for replies without a length.
         if announced is not None and announced > bound:
             reply.close()
             raise ReplyTooLargeError(f"the reply has {announced} bytes, over {bound}")
@@ -137,6 +143,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             return body
         inflater = zlib.decompressobj(_INFLATED[encoding])
         try:
+            # One byte more than allowed is enough to see that it is too large.
             content = inflater.decompress(body, self._max_reply_bytes + 1)
         except zlib.error as error:
             raise httpx.DecodingError(str(error), request=request) from error
@@ -166,7 +173,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
 
 
 def _body(content: bytes) -> bytes | io.BytesIO | None:
-    # aiohttp wants a file for what is large, and writes it piece by piece.
+    # aiohttp sends a large `bytes` in one blocking write, but a file in pieces.
     return io.BytesIO(content) if len(content) > _CHUNK_BYTES else content or None
 
 
@@ -187,6 +194,7 @@ def _seconds_to_headers(request: httpx.Request) -> float | None:
 def _allow_many_sockets() -> None:
     """Raise the limit on open files, which one socket a request would meet."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # A process may raise its soft limit up to the hard one without privileges.
     wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
     if now != resource.RLIM_INFINITY and now < wanted:
         with suppress(OSError, ValueError):
@@ -207,6 +215,8 @@ def _as_httpx(error: Exception, request: httpx.Request) -> httpx.HTTPError:
     return httpx.ReadError(message, request=request)
 
 
+# The order matters: subclasses first. A connection timeout, for one, is a TimeoutError
+# too, but it must count as "never sent".
 _MAPPED: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
     (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout),
     (aiohttp.ClientConnectorError, httpx.ConnectError),
@@ -218,6 +228,6 @@ _MAPPED: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
     (aiohttp.ClientPayloadError, httpx.ReadError),
     (aiohttp.InvalidURL, httpx.UnsupportedProtocol),
     (aiohttp.NonHttpUrlClientError, httpx.UnsupportedProtocol),
-    # Neither aiohttp's nor the system's: the URL or a header cannot be encoded.
+    # Any other error means that the URL or a header cannot be encoded.
     (ValueError, httpx.UnsupportedProtocol),
 )

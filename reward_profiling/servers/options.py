@@ -1,4 +1,4 @@
-"""Which servers run the rollouts, as people set it."""
+"""The options for the servers that run the rollouts."""
 
 import re
 from dataclasses import dataclass
@@ -37,9 +37,9 @@ _SERVER_SOURCES: tuple[JsonObject, ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerOptions(Checked):
-    """Which servers run the rollouts: found, started, or the embedded environment.
+    """Which servers run the rollouts: running ones, Gym's, or the embedded environment.
 
-    Options are seen by everyone who sees the run: none may hold a secret.
+    Everyone who sees the run sees its options: never put a secret here.
     """
 
     __pydantic_config__: ClassVar[JsonObject] = {
@@ -69,15 +69,15 @@ class ServerOptions(Checked):
     """The same, with these benchmarks of Gym, by name."""
 
     gym_model_type: str | None = None
-    """Kind of model server that Gym starts, by name, such as openai_model, where no
-    configuration file says so."""
+    """Kind of model server that Gym starts, such as openai_model, if no configuration
+    file gives it."""
 
     gym_agent_type: str | None = None
-    """Agent that runs the environment, by name, where it can be chosen."""
+    """Name of the agent that runs the environment, if there is a choice."""
 
     gym_overrides: tuple[str, ...] = ()
-    """More arguments of `gym env start`, as given, such as ++skip_venv_if_present=true.
-    A secret is given as the name of its variable: '++judge_api_key=${oc.env:NAME}'."""
+    """More arguments for `gym env start`, such as ++skip_venv_if_present=true. Give a
+    secret by the name of its variable: '++judge_api_key=${oc.env:NAME}'."""
 
     demo: bool = False
     """Use the embedded environment, which needs no Gym."""
@@ -97,7 +97,7 @@ class ServerOptions(Checked):
     """Gym's command, on PATH or with its folder."""
 
     gym_venv: str | None = None
-    """Folder of the virtual environment whose Gym is started, in place of
+    """Folder of the virtual environment that has Gym; use it instead of
     gym_command."""
 
     start_timeout: Seconds = 600.0
@@ -133,11 +133,11 @@ class ServerOptions(Checked):
         if self.model_url and not self.model:
             raise ConfigError("--model-url needs the name of its model: --model NAME")
         if self.model and self.demo and not self.model_url:
-            raise ConfigError("--model has no effect with --demo but for --model-url")
+            raise ConfigError("--model with --demo needs --model-url")
         if self.head_url and (self.model or self.model_url):
             raise ConfigError(
-                "--model and --model-url are for servers that are started here; servers"
-                " at --head-url have their own"
+                "--model and --model-url only apply to servers that a run starts;"
+                " servers at --head-url have their own model"
             )
 
     def _check_secrets(self) -> None:
@@ -149,17 +149,17 @@ class ServerOptions(Checked):
         for name in ("head_url", "model_url"):
             if has_secret(getattr(self, name) or ""):
                 raise ConfigError(
-                    f"{name} holds a password or a key, and options can be seen by"
-                    " others; give a key by the name of its variable, in"
+                    f"{name} holds a password or a key, but others can see options; put"
+                    " the key into an environment variable, and its name into"
                     " model_api_key_env"
                 )
         for override in self.gym_overrides:
             if is_secret_override(override):
                 shown = override.partition("=")[0]
                 raise ConfigError(
-                    f"gym_overrides: {shown} holds a secret, and options can be seen by"
-                    f" others; put it into a variable and give '{shown}="
-                    "${oc.env:NAME}'"
+                    f"gym_overrides: {shown} holds a secret, but others can see"
+                    " options; put it into an environment variable and give"
+                    f" '{shown}=${{oc.env:NAME}}'"
                 )
 
     @property

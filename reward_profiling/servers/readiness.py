@@ -1,4 +1,4 @@
-"""Waiting for servers: until every one of them answers, or it is of no use."""
+"""Waiting for servers: until every one of them answers, or the wait is hopeless."""
 
 import asyncio
 import time
@@ -95,7 +95,7 @@ class Waiting:
     _started: float = field(default_factory=time.monotonic)
 
     async def until_ready(self) -> str | None:
-        """Wait; return None, or why it is of no use to wait longer."""
+        """Wait; return None, or the reason why waiting longer is hopeless."""
         told = False
         async with gym_client(read_seconds=_PROBE_SECONDS) as client:
             while True:
@@ -172,7 +172,7 @@ class Waiting:
         """
         if self.is_own is not None:
             if not self.is_own(await client.configuration(self.head_url)):
-                raise ServersNotReadyError("another one is")
+                raise ServersNotReadyError("another head server answers")
             self.is_own = None
 
     async def _look(self, client: GymClient, *, is_ready: bool) -> None:

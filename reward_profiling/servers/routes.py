@@ -47,8 +47,8 @@ class Servers:
         self._environments = list(configured_servers(config, wire.ENVIRONMENT_SERVERS))
         if not self._agents and not self._environments:
             raise ServersNotReadyError(
-                "the head server's configuration names no agent; were the servers"
-                " started with an environment?"
+                "the head server's configuration has no agent; start the servers with"
+                " an environment"
             )
 
     @property
@@ -122,7 +122,8 @@ class Servers:
             if agent and fronted and agent not in fronted:
                 names = ", ".join(sorted(fronted))
                 faults.append(
-                    f"agent {agent!r} is none of environment server {name!r}: {names}"
+                    f"environment server {name!r} does not front agent {agent!r}, but"
+                    f" {names}"
                 )
             route = _checked(known[name], faults, is_environment=True)
             if route is not None:
@@ -181,8 +182,8 @@ class Servers:
         }
         if faults:
             raise DatasetError(
-                "rows would be scored by a verifier that does not accept the agent"
-                " running them (--allow-unsupported-pairing lets them):",
+                "a verifier does not accept the agent of its rows"
+                " (--allow-unsupported-pairing skips this check):",
                 sorted(faults),
             )
 
@@ -214,8 +215,10 @@ class Servers:
             if len(candidates) == 1:
                 found[source] = candidates[0]
             elif source in self._resources:
-                names = ", ".join(candidates) or "no agent"
-                faults.append(f"task source {source!r} is served by {names}; one must")
+                names = ", ".join(candidates) or "none"
+                faults.append(
+                    f"task source {source!r} needs exactly one agent; found {names}"
+                )
             else:
                 known = [*self._agents, *self._resources]
                 faults.append(

@@ -92,7 +92,7 @@ async def _gym_servers(
                 yield start.url
                 return
         except ServersNotReadyError:
-            # A port that is taken again is one that the configuration gives.
+            # If the same port is taken twice, the configuration sets it: give up.
             is_hopeless = not start.may_pick_others or start.lost_ports & lost
             if is_hopeless or not starts_left:
                 raise

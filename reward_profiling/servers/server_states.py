@@ -1,4 +1,4 @@
-"""How far servers are that start: one state each, in the order they were named."""
+"""States of starting servers, in the order they were named."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

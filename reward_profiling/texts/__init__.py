@@ -1,1 +1,1 @@
-"""Texts from outside: secrets taken out, errors unwrapped to what was said first."""
+"""Texts from outside: removes secrets, and unwraps errors to their first message."""

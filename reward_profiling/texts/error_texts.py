@@ -1,8 +1,8 @@
-"""What a server's error says in the end, out of what each hop wrapped around it.
+"""The original message of a server's error, without what each hop wrapped around it.
 
-Every server of Gym that passes an error on quotes the bytes that it was answered with,
-in a JSON string of its own, so that backslashes double from hop to hop: three hops make
-a kilobyte of them. Source: `gym-wire.md`, "Error path".
+Every server of Gym that passes an error on quotes the bytes of the answer in its own
+JSON string, so backslashes double from hop to hop: three hops make a kilobyte of them.
+Source: `gym-wire.md`, "Error path".
 """
 
 import json
@@ -47,7 +47,7 @@ class _Layer(NamedTuple):
 
 
 def innermost(text: str) -> str:
-    """Return what the first of all servers said, and who passed it on.
+    """Return the message of the first server, and who passed it on.
 
     `Hit an exception in M___policy calling an inner server: b'{"detail":"no"}'` becomes
     `no, passed on by policy`. A text without layers comes back without the spaces

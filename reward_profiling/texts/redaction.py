@@ -1,6 +1,6 @@
 """The secrets that this process knows, and texts without them.
 
-Everything that a server said and that is written, logged or shown passes `redact`.
+Every text from a server passes `redact` before it is written, logged or shown.
 """
 
 import os
@@ -14,7 +14,7 @@ from reward_profiling.texts.secret_values import (
 )
 
 _MOST_CHARACTERS = 262_144
-"""Of a longer text the rest is left out: no more of an error is ever shown."""
+"""Longer texts are cut here: no message shows more of an error."""
 
 
 class _Known:

@@ -1,8 +1,8 @@
 """Secrets: which values of a configuration are one, and texts without them.
 
-Servers echo keys in their errors, and errors are written down and shown. Values known
-to be secret are taken out wherever they stand, and what has a secret's look as well.
-Only texts of errors come here: records of successful rollouts are left as they are.
+Servers echo keys in their errors, and errors are stored and shown. Known secrets are
+removed everywhere, and so is text that looks like a secret. Only error texts come here:
+records of successful rollouts are not changed.
 """
 
 import json
@@ -27,7 +27,7 @@ _STRONG_NAME = (
 _STRONG = re.compile(_STRONG_NAME, re.IGNORECASE)
 _WEAK = re.compile(r"(?:(?:^|[_.-])keys?|tokens?|pwd|(?:^|[_-])pat)$", re.IGNORECASE)
 _PLAIN_WORD = re.compile(r"[a-z_]{1,19}|[\d.eE+-]+|(?:/[\w.-]+)+")
-"""What stands under a name such as `label_key` without being a secret."""
+"""Values of a name such as `label_key` that are not secret."""
 _KEY_FLAG = "--model-api-key"
 _OF_SERVERS = frozenset({"entrypoint", "host", "port", "type"})
 _FROM_ENVIRONMENT = re.compile(r"\$\{oc\.env:\s*(\w+)\s*(?:,([^}]*))?\}")
@@ -54,9 +54,9 @@ _LOOKS = (
         rf"(?i)((?:\b|[_-])(?:key|token|pwd)=){_DIGIT_AHEAD}([^\s\"'\\,;&}}\])]{{8,4096}})"
     ),
 )
-"""What has a secret's look: the first group is kept and the second is not.
+"""Text that looks like a secret: the first group is kept, the second is removed.
 
-Every repetition is bounded, so that no text takes long.
+Every repetition is bounded, so that no text makes a match slow.
 """
 
 
@@ -107,7 +107,8 @@ class Redactor:
     """Takes secrets out of texts; made once for a set of known values."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # The longest first, since one secret may be the beginning of another.
+        # The longest first: one secret may be a prefix of another, which would leave
+        # the rest of the longer one in the text.
         known = sorted(set(secrets), key=lambda secret: (-len(secret), secret))
         pattern = "|".join(map(_spelled, known))
         self._known = re.compile(pattern) if known else None

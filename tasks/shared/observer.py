@@ -1,4 +1,4 @@
-"""Who hears of a run in its own process, besides Prefect: a terminal, or nobody."""
+"""Observers of a run in its own process, besides Prefect: a terminal, or none."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,7 +15,7 @@ class Observer(Protocol):
         """Take a sentence about a step that ended."""
 
     def warn(self, message: str) -> None:
-        """Take a sentence that a person should know."""
+        """Take a warning."""
 
     def observe_servers(self, states: Sequence[ServerState]) -> None:
         """Take the present states of servers that start."""
@@ -24,7 +24,7 @@ class Observer(Protocol):
         """Take the present numbers of a collection, and a warning if there is one."""
 
     def end(self, summary: RunSummary) -> None:
-        """Take what the run came to."""
+        """Take the summary of the run."""
 
 
 class Nobody:

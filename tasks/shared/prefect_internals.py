@@ -1,6 +1,6 @@
-"""All of Prefect that is private, or not documented: what another version may lack.
+"""Every private or undocumented part of Prefect in use: another version may lack it.
 
-What a run can do without is looked for when it is used, and what that costs is said.
+Parts that a run can do without are looked up on use, with a warning if they are gone.
 """
 
 import os
@@ -50,7 +50,7 @@ DISPENSABLE = {
 
 
 def found(path: str) -> Any:  # noqa: ANN401 - whatever lies there
-    """Return what lies at `MODULE:NAME.NAME`; None where this Prefect lacks it."""
+    """Return the object at `MODULE:NAME.NAME`; None if this Prefect lacks it."""
     module, _, names = path.partition(":")
     try:
         value: Any = import_module(module)
@@ -62,7 +62,7 @@ def found(path: str) -> Any:  # noqa: ANN401 - whatever lies there
 
 
 def check_prefect(needed: Mapping[str, str] = NEEDED) -> None:
-    """Check that the installed Prefect has what a run needs of it.
+    """Check that the installed Prefect has what a run needs.
 
     Raises:
         ConfigError: names what is missing, and what it is for.
@@ -76,7 +76,7 @@ def check_prefect(needed: Mapping[str, str] = NEEDED) -> None:
 
 
 def done_without(dispensable: Mapping[str, str] = DISPENSABLE) -> list[str]:
-    """Say what the installed Prefect lacks that a run can do without, and the cost."""
+    """Return which optional parts the installed Prefect lacks, and the consequences."""
     return [
         f"Prefect {prefect.__version__} lacks {path}: {cost}"
         for path, cost in dispensable.items()
@@ -85,16 +85,16 @@ def done_without(dispensable: Mapping[str, str] = DISPENSABLE) -> list[str]:
 
 
 def as_it_is(value: T) -> T:
-    """Hand a value to a step untouched: Prefect would look for futures in all of it."""
+    """Pass a value to a step untouched: Prefect would search all of it for futures."""
     return cast("T", quote(value))
 
 
 class ModelFlow(Flow[P, R]):
-    """Tells Prefect's server its parameters as Pydantic puts them into JSON.
+    """Sends its parameters to Prefect's server as JSON made by Pydantic.
 
-    So does Prefect's own, but by FastAPI's encoder, which the process of a run needs
-    for nothing else, and which takes some tenths of a second to import. A Prefect that
-    does not call this method loses that time, and nothing else.
+    Prefect's own flow uses FastAPI's encoder, which takes some tenths of a second to
+    import and which a run needs for nothing else. If a Prefect version does not call
+    this method, only that time is lost.
     """
 
     def serialize_parameters(
@@ -124,10 +124,10 @@ def model_flow(
 
 @contextmanager
 def untagged_steps() -> Iterator[None]:
-    """Keep the run's tags from the steps that are called in the block.
+    """Keep the run's tags away from the steps that are called in the block.
 
-    Prefect asks its server for a slot for each tag of each step: with a tag on the
-    steps, no step could begin while the server is away.
+    Prefect asks its server for a slot per tag of each step: a step with tags could not
+    start while the server is down.
     """
     tags = found(_TAGS)
     if tags is None:
@@ -141,7 +141,7 @@ def untagged_steps() -> Iterator[None]:
 async def engine_client() -> AsyncIterator[PrefectClient]:
     """Yield the client of the present run's engine, or a new one.
 
-    To make one takes twenty times as long as to ask by it.
+    Making a client takes twenty times as long as a request with it.
     """
     client: PrefectClient | None = getattr(FlowRunContext.get(), "client", None)
     if client is None:
@@ -161,24 +161,24 @@ def console_of(handler: object) -> Console | None:
 
 
 def start_runner(runner: Any) -> None:  # noqa: ANN401 - each package has its own
-    """Start a task runner, and what it starts only when it is first asked for.
+    """Start a task runner together with what it would start on first use.
 
-    Dask's cluster is made then: once, and not by two threads.
+    Dask's runner makes its cluster then: make it here, once, and not in two threads.
     """
     runner.__enter__()
     getattr(runner, "client", None)
 
 
 def give_server_its_session() -> str | None:
-    """Have Prefect start its temporary server in a session of its own.
+    """Let Prefect start its temporary server in a session of its own.
 
-    A terminal's Ctrl-C goes to every process of a session: it would end the server with
-    the run, and the run would wait a minute and a half for an answer before it ends.
+    A terminal sends Ctrl-C to every process of its session: the server would end with
+    the run, which would then wait a minute and a half for it.
 
-    Prefect keeps one such server for a process, made by whoever asks first.
+    Prefect keeps one such server per process, made by the first caller.
 
     Returns:
-        What is not as it should be, if this Prefect cannot do so.
+        A warning, if this Prefect cannot do so.
     """
     if found(SERVER) is None:
         lost = "Ctrl-C ends Prefect's temporary server before the run has ended"
@@ -189,7 +189,7 @@ def give_server_its_session() -> str | None:
 
 
 def _run_server(self: Any) -> "subprocess.Popen[Any]":  # noqa: ANN401
-    """Start the server as Prefect does, but for its session."""
+    """Start the server as Prefect does, but in a new session."""
     given = get_current_settings().to_environment_variables(exclude_unset=True)
     marks = {
         "PREFECT_UI_ENABLED": "0",

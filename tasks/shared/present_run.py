@@ -1,6 +1,6 @@
 """What a run has in its own process besides its parameters, which are only JSON.
 
-Prefect stands between the command, the flow and the steps; this reaches all of them.
+Prefect separates the command, the flow and the steps; this object reaches all of them.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,15 +19,15 @@ Report = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class PresentRun:
-    """The run that this process is at: made by the command that starts it, or the flow.
+    """The run of this process, made by the command or by the flow.
 
-    A step on a cluster has no run in its process, and makes what it needs.
+    A step on a cluster has no run in its process and makes its own.
     """
 
     observer: Observer = field(default_factory=Nobody)
     scope: StopScope = field(default_factory=StopScope)
     checked: CheckedInput | None = None
-    """Its input, where the command has checked it before anything started."""
+    """Its input, if the command has checked it before anything started."""
     owed: list[Report] = field(default_factory=list)
     """Last reports of shards that Prefect's server did not take yet."""
 

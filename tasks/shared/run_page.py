@@ -1,7 +1,7 @@
-"""What a run tells: its page and its log in Prefect, and whoever observes the process.
+"""Reports of a run: to its page and its log in Prefect, and to local observers.
 
-Prefect's server may be slow or away: reports are made beside the collection, at most
-every few seconds, each with a time limit, and one that fails is dropped.
+Prefect's server may be slow or down: reports run beside the collection, at most every
+few seconds, each with a time limit, and a report that fails is dropped.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 RESOURCE = "reward-profiling.output."
-"""What an event is about: this, and the output's path."""
+"""An event's resource: this prefix and the output's path."""
 REPORT_SECONDS = 5.0
 _LIMIT_SECONDS = 10.0
 _END_SECONDS = 20.0
@@ -47,16 +47,16 @@ _MAX_NOTES = 10
 
 
 def tell_start() -> None:
-    """Say where the present run is seen, and what it does without."""
+    """Say where the page of the present run is, and what Prefect lacks."""
     page = url_for("flow-run", runtime.flow_run.id)
     if PREFECT_API_URL.value() and page is not None:
-        present_run().observer.say(f"seen at {page}")
+        present_run().observer.say(f"page of this run: {page}")
     for lacking in done_without():
         tell_warning(lacking)
 
 
 def tell_end(summary: RunSummary) -> None:
-    """Tell whoever observes the process what the run came to."""
+    """Give the summary of the run to the observer of the process."""
     present_run().observer.end(summary)
 
 
@@ -67,7 +67,7 @@ def tell(message: str) -> None:
 
 
 def tell_warning(message: str) -> None:
-    """Say what a person should know."""
+    """Say a warning in the run's log, and to the process's observer."""
     get_run_logger().warning(message)
     present_run().observer.warn(message)
 
@@ -102,14 +102,14 @@ async def progress_observer(key: str) -> AsyncIterator[ObserveProgress]:
 
     def observe(progress: Progress, note: str | None) -> None:
         latest.progress = progress
-        told(progress, None)  # a note goes by way of the log, which has the first ones
+        told(progress, None)  # notes go through the log below, which limits them
         if note is None:
             return
         latest.num_notes += 1
         if latest.num_notes <= _MAX_NOTES:
             tell_warning(note)
         if latest.num_notes == _MAX_NOTES:
-            tell_warning("further notes of this shard are in its files only")
+            tell_warning("no further notes of this shard are logged; see its files")
 
     reporting = asyncio.create_task(_report_for_ever(key, latest))
     try:
@@ -136,7 +136,7 @@ async def _report_for_ever(key: str, latest: _Latest) -> None:
 
 
 class _ProgressReport:
-    """Creates or updates one shard's progress on the page, as it is by then."""
+    """Creates or updates one shard's progress on the page, with the latest numbers."""
 
     def __init__(self, key: str, latest: _Latest) -> None:
         self._key = key
@@ -161,7 +161,7 @@ class _ProgressReport:
 
 @asynccontextmanager
 async def dropped_when_away() -> AsyncIterator[None]:
-    """Give up a report when Prefect's server does not take it in time."""
+    """Drop a report if Prefect's server does not take it in time."""
     try:
         async with asyncio.timeout(_LIMIT_SECONDS):
             yield
@@ -170,7 +170,7 @@ async def dropped_when_away() -> AsyncIterator[None]:
 
 
 async def taken(report: Report) -> bool:
-    """Make a report once; say whether Prefect's server took it in time."""
+    """Make a report once; return whether Prefect's server took it in time."""
     async with dropped_when_away():
         await report()
         return True
@@ -179,8 +179,8 @@ async def taken(report: Report) -> bool:
 async def show(*reports: Report) -> None:
     """Make a run's last reports, and those still owed.
 
-    The files are written by now: a server that is away is waited for, but not for long,
-    and not by a process that was told to stop.
+    All files are written by now, so waiting for a server costs nothing but time: wait
+    a while, but not in a process that was told to stop.
     """
     run, deadline = present_run(), time.monotonic() + _END_SECONDS
     for report in (*run.owed, *reports):
@@ -204,7 +204,7 @@ def text(key: str, markdown: str, caption: str) -> Report:
 def announce(summary: RunSummary) -> None:
     """Emit the events of a run's end; Prefect sends them beside the run.
 
-    A run that was told to stop has not come to its end.
+    A run that was told to stop has not ended: it will be continued.
     """
     if present_run().scope.exit_code is not None:
         return
@@ -216,5 +216,5 @@ def announce(summary: RunSummary) -> None:
     page = url_for("flow-run", runtime.flow_run.id)
     told = announcement(summary) | {"output": output, "page": page}
     for event in announcements(summary):
-        # Prefect's own function: what goes wrong is logged there, and nothing waits.
+        # Prefect queues the event: the call does not wait, and Prefect logs errors.
         emit_event(event, resource, payload=told)

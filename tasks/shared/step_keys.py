@@ -1,6 +1,6 @@
 """What the result of each step depends on: its settings, and the files it reads.
 
-Ports and moments are left out; so is what only says how fast a step runs.
+Ports and times are left out, and so are settings that only change a step's speed.
 """
 
 from pathlib import Path

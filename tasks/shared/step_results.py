@@ -1,9 +1,9 @@
-"""When a step's result stands in for running it again: only while the files agree.
+"""When a kept result replaces running a step again: only while all files agree.
 
-The key of a result is made of the step's settings and of what the files hold that it
-reads, never of a port or a moment. A result is read back only while the files that the
-step wrote hold what it wrote; one that was deleted or edited makes the step run again.
-Prefect shows a result that was read back as Cached.
+The key of a result covers the step's settings and the content of the files that it
+reads, never a port or a time. A result is used only while the files that the step wrote
+are unchanged; if one was deleted or edited, the step runs again. Prefect shows a step
+with a kept result as Cached.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ Named, so that no step asks Prefect's server, which may be away, for a better pl
 
 
 class StaleResultError(Exception):
-    """A file that a step wrote is not what it wrote: to Prefect, there is no result."""
+    """A file that a step wrote has changed, so Prefect must not use the result."""
 
 
 _JSON: JSONSerializer[Any] = JSONSerializer()
@@ -55,7 +55,7 @@ class FilesAgree(Serializer):
         """Decode a result.
 
         Raises:
-            StaleResultError: the files hold something else by now.
+            StaleResultError: the files have changed since.
         """
         kept = pydantic_core.from_json(blob)
         stamps = kept["stamps"]

@@ -81,7 +81,7 @@ def test_a_budget_goes_to_the_widest_intervals_first() -> None:
     assert found.summary.planned == 17
     over = next_round(states, options(max_rollouts=5))
     assert over.more == {}
-    assert "no rollouts left" in round_in_words(over.summary)
+    assert "without rollouts left" in round_in_words(over.summary)
 
 
 @given(STATES, st.sampled_from([None, 0.2, 0.5]), st.none() | st.integers(1, 300))

@@ -94,7 +94,7 @@ def test_other_settings_are_told(tmp_path: Path) -> None:
     found = compare_outputs(before, after, CompareOptions())
 
     assert found.overall.num_tasks == 6
-    assert "6 paired tasks were run with other settings" in found.warnings[0]
+    assert "6 paired tasks ran with other settings" in found.warnings[0]
 
 
 def annotated(files: RunFiles, **notes: object) -> None:
@@ -113,7 +113,7 @@ def test_a_column_that_only_one_run_has_does_not_part_its_tasks(tmp_path: Path) 
 
     assert (found.overall.num_tasks, found.overall.difference) == (5, 0.0)
     assert found.warnings == (
-        "tasks were matched without what only one run's rows hold: pass_rate",
+        "columns that only one run has were ignored to match tasks: pass_rate",
     )
 
 
@@ -138,7 +138,7 @@ def test_a_comparison_is_written_over_no_other_file(
     written = [command(*both, "c.json").returncode for _ in range(2)]
 
     assert (refused.returncode, written) == (2, [0, 0])
-    assert "a.jsonl exists and is no comparison" in refused.stderr
+    assert "a.jsonl exists and is not a comparison" in refused.stderr
     assert files.rollouts.read_bytes() == records
 
 

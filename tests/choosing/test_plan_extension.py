@@ -178,7 +178,7 @@ def test_a_collection_goes_on_where_tasks_are_open(
     assert set(repeats) == set(range(24))
     assert min(repeats.values()) == 4
     assert max(repeats.values()) > 4
-    assert "where equal repeats would take" in done.stderr
+    assert "equal repeats would take" in done.stderr
     assert "nothing to do" in again.stderr
     refused = command(*arguments, "--adaptive", "--shard", "0/2")
     assert refused.returncode == 2

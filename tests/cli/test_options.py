@@ -210,14 +210,17 @@ RUN = ["run", "--output", "r.jsonl"]
             "the routing mode legacy needs environment_server_name",
         ),
         (["demo", "--num-repeats", "0"], "--num-repeats must be at least 1 (got 0)"),
-        ([*RUN, "--demo", "--time-budget", "soon"], "--time-budget: 'soon' is no dura"),
+        (
+            [*RUN, "--demo", "--time-budget", "soon"],
+            "--time-budget: 'soon' is not a dura",
+        ),
         ([*RUN, "--demo", "--max-failures", "x"], "--max-failures: 'x' is neither a"),
         ([*RUN, "--demo", "--shard", "4"], "--shard must be I/N, such as 0/4"),
         ([*RUN, "--demo", "--target-width", "1"], "--target-width must be less than 1"),
         ([*RUN, "--demo", "--answer-field", ""], "--answer-field must not be empty"),
         (
             ["run", "--demo", "--output", "{x}.jsonl"],
-            "--output: {x} stands for nothing",
+            "--output: Unknown placeholder {x}",
         ),
     ],
 )

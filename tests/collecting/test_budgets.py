@@ -38,7 +38,7 @@ def test_a_share_is_not_judged_before_ten_have_finished() -> None:
 
     assert budget.exceeded(2, 2) is None
     assert budget.exceeded(1, 10) is None
-    assert budget.exceeded(4, 13) == "4 of 13 rollouts failed, over 0.1"
+    assert budget.exceeded(4, 13) == "4 of 13 rollouts failed, over 10 %"
 
 
 def test_a_count_is_exceeded_by_one_more() -> None:

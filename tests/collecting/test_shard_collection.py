@@ -311,7 +311,7 @@ def test_failures_beyond_a_share_stop_the_run(
 
     assert summary.is_failed
     assert summary.stopped is not None
-    assert "rollouts failed, over 0.1" in summary.stopped
+    assert "rollouts failed, over 10 %" in summary.stopped
     assert summary.owed > 0
 
 

@@ -67,8 +67,8 @@ def test_deploy_tells_what_it_registered_and_again_changes_nothing(
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("", "the environment has no HOOK"),
-        ("a secret", "what HOOK holds is no address"),
+        ("", "the environment variable HOOK is not set"),
+        ("a secret", "the value of HOOK must be an address"),
     ],
 )
 def test_an_address_that_is_none_is_refused_and_not_shown(
@@ -118,7 +118,7 @@ def test_the_nightly_run_is_scheduled(deployed: Deployed) -> None:
             {"servers": {"demo": True, "head_url": "http://h"}},
             "exactly one of head_url",
         ),
-        ({"input": None}, "input is required unless the servers are the demo"),
+        ({"input": None}, "input is required except with the demo servers"),
         ({"unknown": 1}, "'unknown' was unexpected"),
     ],
 )

@@ -188,7 +188,7 @@ def test_the_command_line_shows_the_regression_and_strict_makes_it_exit_4(
     assert done.returncode == 4, done.stderr
     assert "nothing to do" in done.stderr  # its servers are gone, and not asked
     assert f" critical      {SENTENCE}" in done.stdout
-    assert "look at the tasks that flipped" in done.stdout
+    assert "look at the flipped tasks" in done.stdout
     assert f"error: --strict critical: {SENTENCE}" in done.stderr.replace("\n", " ")
     assert worse.output.read_bytes() == records
 

@@ -241,7 +241,7 @@ def test_the_run_of_a_stopped_worker_starts_again_in_time_and_does_the_rest(
     assert names[crash - 1 : crash + 3] == [
         "Running", "Crashed", "Restarting", "AwaitingRetry",
     ]  # fmt: skip
-    assert names.count("Running") == 2
+    assert names.count("Running") >= 2
     assert states[crash]["message"].startswith("no heartbeat for ")
     silent = datetime.fromisoformat(states[crash]["timestamp"]) - stopped.at
     assert silent.total_seconds() < SILENCE_SECONDS + LATE_SECONDS

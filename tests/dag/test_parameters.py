@@ -80,13 +80,13 @@ def test_the_form_knows_the_bounds(
     [
         ({"plan": {"num_repeats": 0}}, "num_repeats must be at least 1 (got 0)"),
         ({"plan": {"limit": 0}}, "limit must be at least 1 (got 0)"),
-        ({"plan": {"unknown": 1}}, "unknown is no option"),
+        ({"plan": {"unknown": 1}}, "unknown is not an option"),
         ({"collect": {"concurrency": 0}}, "concurrency must be at least 1 (got 0)"),
         ({"collect": {"retries": -1}}, "retries must be at least 0 (got -1)"),
-        ({"collect": {"rollout_timeout": "soon"}}, "'soon' is no duration"),
+        ({"collect": {"rollout_timeout": "soon"}}, "'soon' is not a duration"),
         ({"servers": {}}, "give exactly one of head_url"),
         ({"servers": {"demo": True, "head_url": "http://h"}}, "give exactly one of"),
-        ({"servers": {"head_url": "http://h"}}, "input is required unless"),
+        ({"servers": {"head_url": "http://h"}}, "input is required except"),
         ({"profile": {"pass_threshold": "high"}}, "pass_threshold must be a finite"),
     ],
 )

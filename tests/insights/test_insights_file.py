@@ -97,16 +97,16 @@ ONE = msgspec.json.encode(made(1))
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"{}", "holds no insights of schema version 1"),
-        (b"not json", "holds no insights of schema version 1"),
-        (b"[" * 100_000, "holds no insights of schema version 1"),
+        (b"{}", "does not hold insights of schema version 1"),
+        (b"not json", "does not hold insights of schema version 1"),
+        (b"[" * 100_000, "does not hold insights of schema version 1"),
         (ONE[:-9], "Input data was truncated"),
         (ONE.replace(b'"output":""', b'"output":"\xff"'), "Invalid UTF-8"),
         (ONE.replace(b'{"agent":', b'{"more":1,"agent":'), "unknown field `more`"),
         (ONE.replace(b'"planned":2', b'"planned":"2"'), "at `$.run.coverage.planned`"),
         (ONE.replace(b'"sometimes",', b'"rarely",'), "Invalid enum value 'rarely'"),
         (ONE.replace(b'"schema_version":1', b'"schema_version":2'),
-         "is of schema version 2, and this version reads 1"),
+         "has schema version 2, but this program reads version 1"),
     ],
 )  # fmt: skip
 def test_another_file_is_refused_with_its_name_and_the_remedy(

@@ -100,7 +100,7 @@ def test_a_field_that_no_record_has_is_told(tmp_path: Path) -> None:
 
     summary = add_insights(profiled, files, options)
 
-    assert "no scored record has a field 'extracted'" in summary.warnings[0]
+    assert "no scored record has the field 'extracted'" in summary.warnings[0]
     assert str(files.insights) in summary.files
 
 
@@ -232,5 +232,5 @@ def test_the_terminal_shows_numbers_findings_and_remedies_in_eighty_columns(
     assert (shown.returncode, strict.returncode) == (0, 4), shown.stderr
     assert "mean reward   0.500 (n=6 tasks), 95 % interval" in shown.stdout
     assert "critical      a: all 24 rewards of 6 tasks are 0.5" in shown.stdout
-    assert "give the verifier an answer known to be right" in shown.stdout
+    assert "give the verifier a right and a wrong answer" in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80

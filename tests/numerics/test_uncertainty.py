@@ -166,7 +166,7 @@ def test_two_mirrored_tasks_have_a_rerun_error_and_no_spread_between() -> None:
         (None, 0, "no task has a reward"),
         (None, 1, "one task: too few"),
         (0.1, 4, "4 tasks: too few"),
-        (0.0, 50, "all 50 tasks are equal"),
+        (0.0, 50, "all 50 tasks have the same mean"),
         (0.1, 5, None),
     ],
 )

@@ -155,7 +155,7 @@ def test_duplicate_keys_are_warned_of(tmp_path: Path) -> None:
 def test_index_collision_names_both_lines(tmp_path: Path) -> None:
     given = B[:-1] + b',"_ng_task_index":0}'
 
-    with pytest.raises(DatasetError, match=r"line 3 gives _ng_task_index 0.*line 1"):
+    with pytest.raises(DatasetError, match=r"line 3 has _ng_task_index 0.*line 1"):
         planned(tmp_path, A + b"\n\n" + given)
 
 
@@ -176,7 +176,7 @@ def test_what_means_nothing_in_a_prompt_template_is_warned_of(tmp_path: Path) ->
     found = planned(tmp_path, ASKED, prompt_config=template, agent_name="a")
 
     assert found.warnings == (
-        f"{template}: sytem means nothing in a prompt template; it has user and system",
+        f"{template}: a prompt template has user and system, so sytem has no effect",
     )
 
 

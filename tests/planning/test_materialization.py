@@ -63,7 +63,7 @@ def test_fresh_run_on_an_existing_output_is_refused(tmp_path: Path) -> None:
 
     message = refused(tmp_path, B)
 
-    assert "holds rollouts of another plan; nothing was touched" in message
+    assert "holds rollouts of another plan; nothing was changed" in message
     assert 'responses_create_params.input: "a" → "b"' in message
 
 
@@ -143,7 +143,7 @@ def test_rollouts_without_their_plan_are_never_overwritten(
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).write_bytes(b"{}\n")
 
-    assert "its plan rollouts_materialized_inputs.jsonl is not beside it" in (
+    assert "its plan rollouts_materialized_inputs.jsonl is missing" in (
         refused(tmp_path, A)
     )
 

@@ -18,13 +18,13 @@ from reward_profiling.planning.options import PlanOptions
             {"num_repeats": {"a": 0}},
             r"^num_repeats\['a'\] must be at least 1 \(got 0\)$",
         ),
-        ({"num_repeats": {}}, "names no agent"),
+        ({"num_repeats": {}}, "name an agent in it"),
         ({"fan_out": {"a": []}}, "at least one agent"),
         ({"fan_out": {"a": ["b", "b"]}}, "each once"),
         ({"agent_name": "a", "agent_map": {"_default": "b"}}, "differ"),
         ({"agent_name": "a", "default_agent": "b"}, "no effect"),
         ({"agent_map": {"_default": "a"}, "default_agent": "b"}, "no effect"),
-        ({"num_repeat": 2}, "^num_repeat is no option$"),
+        ({"num_repeat": 2}, "^num_repeat is not an option$"),
     ],
 )
 def test_options_that_contradict_themselves_are_refused(

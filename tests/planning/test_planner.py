@@ -129,7 +129,7 @@ def test_identical_rows_are_more_repeats_of_one_task() -> None:
     assert [task.rollout_indices[0] for task in plan.tasks] == [0, 2, 4]
     assert plan.num_tasks == 1
     assert len(plan.warnings) == 1
-    assert plan.warnings[0].startswith("2 rows repeat an earlier row to the letter")
+    assert plan.warnings[0].startswith("2 rows are identical to an earlier row")
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,7 @@ def test_given_indices_are_kept_with_their_gaps() -> None:
 def test_given_index_that_collides_names_both_lines() -> None:
     rows = [row(0), row(1, _ng_task_index=0)]
 
-    with pytest.raises(
-        DatasetError, match="line 2 gives _ng_task_index 0, which line 1"
-    ):
+    with pytest.raises(DatasetError, match="line 2 has _ng_task_index 0, but line 1"):
         plan_of(rows)
 
 
@@ -213,7 +211,10 @@ def test_rows_that_share_a_given_index_share_its_repeats() -> None:
         (row(_ng_task_index=None), "_ng_task_index is None, not a whole number"),
         (row(_ng_task_index=1.0), "_ng_task_index is 1.0, not a whole number"),
         (row(_ng_task_index=True), "_ng_task_index is True, not a whole number"),
-        (row(task_id={"taskset": "s"}, task_input={}), "is of taskset 's', which has"),
+        (
+            row(task_id={"taskset": "s"}, task_input={}),
+            "belongs to taskset 's', which has",
+        ),
     ],
 )
 def test_row_that_cannot_be_planned_is_named_with_its_line(

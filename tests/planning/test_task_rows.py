@@ -111,10 +111,10 @@ def test_every_row_that_a_prompt_cannot_take_is_named() -> None:
     assert [fault.split(" ")[0] for fault in found] == [
         f"in.jsonl:{line}:" for line in (1, 3, 4, 5)
     ]
-    assert "brings its own responses_create_params.input" in found[0]
+    assert "has its own responses_create_params.input" in found[0]
     assert "has no field 'q' for the prompt template; it has x" in found[1]
     assert "responses_create_params is not an object" in found[2]
-    assert "which --prompt-config does not reach" in found[3]
+    assert "so --prompt-config cannot change it" in found[3]
 
 
 def test_the_identity_of_a_row_is_its_own_line_not_what_a_prompt_makes() -> None:
@@ -207,20 +207,20 @@ def test_a_stamped_row_is_not_fanned_out() -> None:
 def test_what_does_not_reach_a_made_task_is_refused(given: Json, flag: str) -> None:
     (fault,) = faults_of(MADE, **TO_ES, **given)
 
-    assert f"in.jsonl:1: is a materialized task row, which {flag} does" in fault
+    assert f"in.jsonl:1: is a materialized task row, so {flag} cannot" in fault
 
 
 @pytest.mark.parametrize("mode", [{}, LEGACY])
 def test_a_taskset_without_a_route_is_refused_in_every_mode(mode: Json) -> None:
     (fault,) = faults_of(MADE, environment_server_routes={"other": "ES"}, **mode)
 
-    assert "is of taskset 'ts', which has no route" in fault
+    assert "belongs to taskset 'ts', which has no route" in fault
 
 
 def test_a_flat_row_is_refused_where_tasksets_decide() -> None:
     (fault,) = faults_of(FLAT, environment_routing_mode="taskset", **TO_ES)
 
-    assert "names no task_id.taskset with a task_input" in fault
+    assert "has no task_id.taskset with a task_input" in fault
 
 
 @pytest.mark.parametrize(
@@ -247,4 +247,4 @@ def test_a_name_that_no_row_is_sent_to_is_warned_of() -> None:
     plan = plan_of([FLAT], options, Additions())
 
     (warning,) = plan.warnings
-    assert warning.startswith("environment_server_name has no effect without")
+    assert warning.startswith("environment_server_name only has an effect with")

@@ -212,7 +212,9 @@ def test_a_last_line_on_its_way_is_left_out_and_said(
     counts = profile_run(sources_of(files), ProfileRequest(allow_partial=True))
 
     assert (counts.collected, counts.missing) == (1, 1)
-    assert counts.warnings[0].startswith(f"{files.rollouts}:2: the last line was left")
+    assert counts.warnings[0].startswith(
+        f"{files.rollouts}:2: the incomplete last line"
+    )
     with pytest.raises(RecordError, match=r"r\.jsonl:2"):
         profile_run(sources_of(files), ProfileRequest())
 
@@ -391,7 +393,9 @@ def test_a_folder_of_two_runs_is_not_profiled_as_one(tmp_path: Path) -> None:
         files.materialized_inputs.write_bytes(plan_line(0, 0))
         files.rollouts.write_bytes(b'{"reward":1,' + KEY + b"0}\n")
 
-    with pytest.raises(ConfigError, match="holds several outputs; name one of"):
+    with pytest.raises(
+        ConfigError, match="holds several outputs; give the rollouts file"
+    ):
         sources_given([tmp_path], inputs=None, output=None)
 
 
@@ -442,10 +446,10 @@ def test_an_answer_nested_too_deep_is_none_and_a_key_is_no_answer(
     path.write_bytes(b'{"said":%b,' % nested(300) + KEY + b"0}\n")
 
     assert list(read_answers(path, "said")) == []
-    with pytest.raises(ConfigError, match="_ng_task_index says which rollout it is"):
+    with pytest.raises(ConfigError, match="_ng_task_index identifies the rollout"):
         list(read_answers(path, "_ng_task_index"))
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="holds no file of rollouts"):
+    with pytest.raises(ConfigError, match="holds no rollouts file"):
         sources_given([tmp_path], inputs=None, output=None)

@@ -118,9 +118,9 @@ COLUMNS = "rollouts_rollout_metrics.parquet"
     ("plan", "records", "error", "message"),
     [
         ([line(0, 0), line(0, 0)], [line(0, 0)], DuplicateRolloutError,
-         rf"{PLAN}:2: task 0 repeat 0 stands in line 1 already"),
+         rf"{PLAN}:2: task 0 repeat 0 is already in line 1"),
         ([line(0, 0)], [line(0, 0), b"", line(0, 0)], DuplicateRolloutError,
-         rf"{ROLLOUT}:3: task 0 repeat 0 stands in line 1 already"),
+         rf"{ROLLOUT}:3: task 0 repeat 0 is already in line 1"),
         ([line(0, 0)], [line(0, 1)], UnknownRolloutError, "task 0 repeat 1"),
         ([line(0, 0), line(0, 1)], [line(0, 1)], MissingRolloutsError,
          "1 of 2 planned rollouts have no record: task 0 repeat 0"),

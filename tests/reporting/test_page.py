@@ -255,7 +255,7 @@ def test_a_run_whose_insights_list_no_rollouts_is_drawn_by_its_tasks() -> None:
 
     assert rollout_columns(bare) is None
     assert len(chart.data["points"]) == len(whole.tasks)
-    assert "list no rollouts" in chart.caption
+    assert "do not list rollouts" in chart.caption
 
 
 @pytest.mark.parametrize("scale", [lambda r: r, lambda r: 2 * r - 1])

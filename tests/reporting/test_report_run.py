@@ -99,8 +99,8 @@ def test_without_insights_the_command_says_how_to_make_them(
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: rollouts_insights.json does not exist; write it first: reward-profiling"
-        " profile --insights --rollouts rollouts.jsonl\n"
+        "error: rollouts_insights.json does not exist; write it with `reward-profiling"
+        " profile --insights --rollouts rollouts.jsonl`\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -109,7 +109,7 @@ def test_an_export_without_insights_says_how_to_make_them(command: Run) -> None:
     done = command("export", "rollouts.jsonl", "--mlflow")
 
     assert done.returncode == 2
-    assert "write it first: reward-profiling profile --insights" in done.stderr
+    assert "write it with `reward-profiling profile --insights" in done.stderr
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"schema_version": 99}', "[1]"])
@@ -135,7 +135,7 @@ def test_records_that_came_after_the_insights_are_warned_of(
     done = command("report", output.rollouts)
 
     assert done.returncode == 0
-    assert "has records that the insights do not know" in done.stderr
+    assert "has records newer than the insights" in done.stderr
 
 
 def test_a_report_is_no_name_for_an_output(command: Run) -> None:
@@ -161,7 +161,7 @@ def test_the_page_asks_for_nothing_and_runs_only_its_own_scripts(
         for script in parts.scripts
     }
     assert set(re.findall(r"'sha256-([^']+)'", policy)) == digests
-    assert len(parts.scripts) == 5
+    assert len(parts.scripts) == 6
     assert policy.startswith("default-src 'none';")
     for tag, given in parts.elements:
         assert tag not in {"img", "link", "iframe", "object", "base"}
@@ -205,5 +205,5 @@ def test_a_wheel_carries_all_that_a_page_is_made_of() -> None:
 
     folder = ROOT / "reward_profiling" / "reporting" / "template"
     needed = {path.relative_to(ROOT).as_posix() for path in folder.rglob("*.*")}
-    assert len(needed) == 8
+    assert len(needed) == 9
     assert needed <= included

@@ -115,7 +115,7 @@ def test_failed_and_slow_rollouts_are_listed_with_a_pointer_to_the_rest() -> Non
     )
     assert "| 9 | 0 | math\\_agent | agent\\_run\\_error | no answer" in text
     assert "| 10 | 0 | math" not in text
-    assert "| 7.2 | 3 | 1 |" in text
+    assert "| 7.25 | 3 | 1 |" in text
     assert "all are in r_timings.jsonl" in text
 
 

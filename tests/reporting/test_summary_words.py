@@ -57,7 +57,7 @@ def test_a_headline_names_everything_that_is_lacking() -> None:
         (0.5, None, "0.500"),
         (0.5, 0.0, "0.500"),
         (0.5, 0.125, "0.500 ± 0.125"),
-        (-1.0, 2.0, "-1.000 ± 2.000"),
+        (-1.0, 2.0, "-1 ± 2"),
     ],
 )
 def test_a_mean_comes_with_its_error_or_says_that_it_is_unknown(
@@ -140,8 +140,8 @@ def test_findings_say_when_no_task_can_teach() -> None:
     nothing = agent(agent="x", never_pass=0, sometimes_pass=0, always_pass=0)
 
     assert summary_words.notices(run(AGENT, never, always, nothing)) == [
-        "n: every one of its 3 tasks never passes: passing alone can teach nothing",
-        "a: every one of its 3 tasks always passes: passing alone can teach nothing",
+        "n: all 3 tasks never pass, so passing alone cannot teach",
+        "a: all 3 tasks always pass, so passing alone cannot teach",
     ]
 
 

@@ -34,7 +34,7 @@ def test_a_number_that_is_not_zero_is_not_shown_as_zero(value: float) -> None:
     [
         (0.0, "0"), (-0.0, "0"), (1.0, "1"), (0.5256, "0.526"), (-0.25, "\u22120.250"),
         (12.345, "12.35"), (1234.56, "1,234.6"), (123456.0, "123,456"),
-        (0.00012, "1.20e\u221204"), (3e300, "3.00e+300"),
+        (0.00012, "0.00012"), (-1.2e-5, "\u22121.20e\u22125"), (3e300, "3.00e300"),
     ],
 )  # fmt: skip
 def test_numbers_have_three_or_four_telling_digits(value: float, shown: str) -> None:
@@ -43,8 +43,8 @@ def test_numbers_have_three_or_four_telling_digits(value: float, shown: str) -> 
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0, "0 %"), (1, "100 %"), (0.125, "12.5 %"), (0.9999, "> 99.9 %"),
-     (0.0001, "< 0.1 %")],
+    [(0, "0 %"), (1, "100 %"), (0.125, "12.5 %"), (0.9999, "over 99.9 %"),
+     (0.0001, "under 0.1 %")],
 )  # fmt: skip
 def test_a_share_is_rounded_neither_to_all_nor_to_nothing(
     value: float, shown: str

@@ -124,7 +124,7 @@ async def test_what_is_no_configuration_is_refused_without_its_text(
     body: bytes,
 ) -> None:
     async with asking(body=body) as (client, url):
-        with pytest.raises(ServersNotReadyError, match="head server of NeMo Gym") as it:
+        with pytest.raises(ServersNotReadyError, match="NeMo Gym's head server") as it:
             await client.configuration(url)
 
     assert url in str(it.value)
@@ -192,7 +192,7 @@ async def test_a_server_that_does_not_answer_a_probe_in_time_is_unavailable() ->
         return web.Response()
 
     async with serve(never) as url, gym_client() as client:
-        with pytest.raises(GymUnavailableError, match="gave no whole answer"):
+        with pytest.raises(GymUnavailableError, match="gave no complete answer"):
             await client.probe(url, 0.1)
 
 

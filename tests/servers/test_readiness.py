@@ -99,9 +99,9 @@ async def test_something_else_that_listens_there_is_refused_at_once() -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ("a: [", "is this the head server of NeMo Gym?"),
-        ({}, "names no agent"),
-        ({"policy_model": {"responses_api_models": {"m": {}}}}, "names no agent"),
+        ("a: [", "give the address of NeMo Gym's head server"),
+        ({}, "has no agent"),
+        ({"policy_model": {"responses_api_models": {"m": {}}}}, "has no agent"),
     ],
 )
 async def test_a_head_server_without_agents_is_of_no_use(

@@ -142,7 +142,7 @@ def test_what_is_no_server_is_passed_over() -> None:
 
 
 def test_a_configuration_without_agents_is_refused() -> None:
-    with pytest.raises(ServersNotReadyError, match="names no agent"):
+    with pytest.raises(ServersNotReadyError, match="has no agent"):
         Servers({"policy_model": {"responses_api_models": {"m": {}}}})
 
 
@@ -179,10 +179,10 @@ def test_task_sources_that_lead_to_no_single_agent_are_all_named() -> None:
     }
 
     assert source_faults(config, "both", "alone", "torn", "boht") == (
-        "task source 'alone' is served by no agent; one must",
+        "task source 'alone' needs exactly one agent; found none",
         "task source 'boht' is unknown; did you mean 'both'?",
-        "task source 'both' is served by x, y; one must",
-        "task source 'torn' is served by x, y; one must",
+        "task source 'both' needs exactly one agent; found x, y",
+        "task source 'torn' needs exactly one agent; found x, y",
     )
 
 
@@ -240,7 +240,7 @@ def test_unknown_servers_are_named_beside_unknown_agents() -> None:
     assert caught.value.faults == (
         "agent 'mth' is unknown; did you mean 'math'?",
         "server 'duel' has no usable address: host '10.0.0.1', port None",
-        "agent 'code' is none of environment server 'env': math",
+        "environment server 'env' does not front agent 'code', but math",
         "environment server 'envv' is unknown; did you mean 'env'?",
     )
 

@@ -336,7 +336,9 @@ def test_a_given_port_that_is_taken_is_named_with_its_holder(
             gym_overrides=(f"++head_server.port={port}",),
         )  # fmt: skip
 
-        with pytest.raises(ConfigError, match=f"{port} is taken by pid {os.getpid()} "):
+        with pytest.raises(
+            ConfigError, match=f"{port} is in use by pid {os.getpid()} "
+        ):
             check_servers(options)
 
 
@@ -399,7 +401,7 @@ async def test_a_gym_that_ends_during_the_run_asks_it_to_stop(
     assert causes[0].is_failure
     assert causes[0].reason == (
         "`fake-gym env start` ended with exit code 137 during the run; see"
-        f" {files.server_log}. What is left is still owed"
+        f" {files.server_log}. The missing rollouts are still owed"
     )
 
 
@@ -424,7 +426,7 @@ async def test_a_gym_that_ends_is_named_though_its_servers_are_seen_to_end_first
 
     assert cause.reason == (
         "`fake-gym env start` ended with exit code 137 during the run; see"
-        f" {files.server_log}. What is left is still owed"
+        f" {files.server_log}. The missing rollouts are still owed"
     )
 
 
@@ -452,9 +454,9 @@ async def test_a_server_that_fails_is_noticed_before_gym_itself_has_ended(
     assert str(caught.value) == (
         f"server math failed while starting; the end of {log}:\n"
         "ModuleNotFoundError: No module named 'sums'\n"
-        "likely cause: /venvs/math/.venv lacks the module sums: an installation into it"
-        " was probably cut short. Delete that folder and start again; with"
-        " ++skip_venv_if_present=true a folder that is there is taken as it is"
+        "likely cause: /venvs/math/.venv lacks the module sums: an installation was"
+        " probably interrupted. Delete that folder and start again; with"
+        " ++skip_venv_if_present=true Gym uses an existing folder unchanged"
     )
     assert any("name='math', state='failed'" in one for one in seen)
     assert running_of(tmp_path) == [False, False]
@@ -474,8 +476,8 @@ async def test_a_server_that_ends_during_the_run_asks_it_to_stop(
         assert is_up(url)  # Gym has not noticed yet
 
     assert cause.reason == (
-        f"server math failed during the run; see {files.server_log}. What is left is"
-        " still owed"
+        f"server math failed during the run; see {files.server_log}. The missing"
+        " rollouts are still owed"
     )
 
 
@@ -499,7 +501,7 @@ async def test_a_port_that_others_take_in_between_is_given_up_for_another(
 
     taken = text(tmp_path / "taken")
     assert not url.endswith(taken)
-    again = f"starting again, since others took port {taken}"
+    again = f"restarting, because another process took port {taken}"
     assert sum(again in one for one in seen) == 1
 
 

@@ -1,1 +1,1 @@
-"""Comparing: what the difference of two runs is, and what it says."""
+"""Comparing: the difference of two runs, and its verdict."""

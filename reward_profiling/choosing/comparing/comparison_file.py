@@ -23,7 +23,9 @@ def refuse_target(path: Path) -> None:
     with open_to_read(path) as file:
         beginning = file.read(_BEGINNING)
     if b'"schema_version"' not in beginning or b'"baseline"' not in beginning:
-        raise ConfigError(f"{path} exists and is no comparison; give another --json")
+        raise ConfigError(
+            f"{path} exists and is not a comparison; give another --json file"
+        )
 
 
 def write_comparison(path: Path, comparison: Comparison) -> None:

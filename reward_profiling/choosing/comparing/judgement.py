@@ -1,4 +1,4 @@
-"""The verdict on a candidate: PASS, REGRESSED or INCONCLUSIVE, and how it is told."""
+"""The verdict on a candidate: PASS, REGRESSED or INCONCLUSIVE, and its sentence."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from reward_profiling.choosing.comparison import (
     Difference,
     Judgement,
 )
-from reward_profiling.numerics.figures import figure, signed_figure
+from reward_profiling.numerics.figures import figure, setting, signed_figure
 from reward_profiling.numerics.uncertainty import Interval
 from reward_profiling.profiling.finding import Finding
 
@@ -19,7 +19,7 @@ def judge(interval: Interval | None, margin: float) -> Judgement:
     """Judge the interval of a difference by how much worse is allowed, `margin` >= 0.
 
     PASS needs all of it above -margin, REGRESSED all of it below. Without an interval
-    nothing can be told.
+    the verdict is INCONCLUSIVE.
     """
     if interval is None:
         return "INCONCLUSIVE"
@@ -62,9 +62,9 @@ def finding_of(comparison: Comparison) -> Finding | None:
             "max_regression": comparison.max_regression,
         },
         remedy=(
-            "look at the tasks that flipped, in the comparison's file"
+            "look at the flipped tasks in the comparison file"
             if is_regressed
-            else "more tasks or more repeats would tell; the comparison says how many"
+            else "add tasks or repeats; the comparison says how many tasks are needed"
         ),
     )
 
@@ -81,5 +81,5 @@ def judgement_in_words(comparison: Comparison) -> str:
         said += f", 95 % interval {signed_figure(low)} to {signed_figure(high)}"
     said += f" (n={overall.num_tasks} paired task" + "s" * (overall.num_tasks != 1)
     if comparison.max_regression is not None:
-        said += f"; at most {comparison.max_regression:g} worse is allowed"
+        said += f"; at most {setting(comparison.max_regression)} worse is allowed"
     return said + ")"

@@ -1,7 +1,7 @@
 """The difference of two runs over the tasks that both scored.
 
-Tasks are paired, so that how hard they are cancels out (`statistics.md` D2; Miller
-2024, arXiv 2411.00640).
+Pairing tasks cancels their difficulty out (`statistics.md` D2; Miller 2024, arXiv
+2411.00640).
 """
 
 import math
@@ -90,14 +90,14 @@ def _bounds(pairs: Sequence[Pair], mean: float, error: float | None) -> _Reach:
     if noise:
         return _Reach(
             _around(mean, Z_975 * noise),
-            "every task moved by the same amount: the interval is of repeats only",
+            "every task changed by the same amount: the interval covers repeats only",
         )
     # Nothing varies at all: what n tasks without a change leave possible.
     reach = zero_upper_bound(n) * _span(pairs)
     return _Reach(
         _around(mean, reach),
-        f"no repeat differs from another: the interval is what {n} tasks that all moved"
-        " alike leave possible",
+        f"all repeats are equal: the interval is what {n} tasks with the same change"
+        " leave possible",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which task of one run is which of another: by what it says, never by its index."""
+"""Matches the tasks of two runs: by their content, never by their index."""
 
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
@@ -35,9 +35,9 @@ class Paired(NamedTuple):
 def pair_tasks(baseline: Sequence[RunTask], candidate: Sequence[RunTask]) -> Paired:
     """Pair the tasks of two runs, each agent's with the same agent's.
 
-    What says the same to the letter is paired first; then what differs only in what a
-    plan may change. Of several that cannot be told apart, as many as both have are
-    paired in order. Pairs come in the order of the baseline.
+    Identical tasks are paired first; then those that differ only in what a plan may
+    change. If several are indistinguishable, they are paired in order, as many as both
+    runs have. Pairs come in the order of the baseline.
     """
     same = _matching(baseline, candidate, "whole", [])
     alike = _matching(baseline, candidate, "core", same)

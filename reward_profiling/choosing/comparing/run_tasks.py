@@ -1,4 +1,4 @@
-"""The tasks of two runs, read: what they say, and the numbers of their rollouts."""
+"""Reads the tasks of two runs: their content, and the numbers of their rollouts."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -57,8 +57,8 @@ def _read_plan(path: Path, left_out: Collection[str] = ()) -> PlanContents:
     for planned in read_plan(path):
         index, row = planned.task_index, planned.members
         repeat = _repeat(row)
-        # A seed of its own makes repeats say different things: the first one speaks,
-        # wherever it stands.
+        # Each repeat may have its own seed, so repeats differ: use the first repeat,
+        # wherever it is in the file.
         if index is not None and repeat < first.get(index, repeat + 1):
             first[index] = repeat
             # Which agent runs it is a key of its own.

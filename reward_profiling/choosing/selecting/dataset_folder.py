@@ -18,6 +18,7 @@ from reward_profiling.files.json_lines import (
     replace_bytes,
     replace_rows,
 )
+from reward_profiling.numerics.figures import percent
 from reward_profiling.numerics.number_column import INT64
 
 Shape = str | tuple[Any, ...]
@@ -159,7 +160,8 @@ def _card_lines(summary: SelectionSummary) -> Iterator[str]:
         f" {summary.band}"
     )
     if summary.mean_pass_rate is not None:
-        yield f"mean pass rate {summary.mean_pass_rate:.3f} (n={summary.kept} rows)"
+        mean = percent(summary.mean_pass_rate)
+        yield f"mean pass rate {mean} (n={summary.kept} rows)"
     yield f"{summary.rejected} rows rejected, {summary.undetermined} undetermined"
     for reason, count in summary.reasons.items():
         yield f"{count} rows: {reason}"

@@ -20,7 +20,7 @@ from reward_profiling.cli.option_groups import COMPARISON, FILES, fields_of
 from reward_profiling.cli.terminal.lines import Line, file_lines
 from reward_profiling.cli.terminal.screen import out, warn
 from reward_profiling.library.comparing import compare as compare_outputs
-from reward_profiling.numerics.figures import figure, signed_figure
+from reward_profiling.numerics.figures import figure, setting, signed_figure
 
 _RULE = CompareOptions()
 _OWN = Parameter(group=FILES)
@@ -105,17 +105,18 @@ def _notes(found: Comparison) -> list[str]:
     if overall.mcnemar.p_value is not None:
         notes.append(
             f"tasks that most rollouts pass: {overall.mcnemar.gained} gained,"
-            f" {overall.mcnemar.lost} lost, p = {overall.mcnemar.p_value:.3f} (exact"
-            " McNemar)"
+            f" {overall.mcnemar.lost} lost, p = {figure(overall.mcnemar.p_value)}"
+            " (exact McNemar)"
         )
     if overall.detectable is not None:
         notes.append(
             f"these {overall.num_tasks} tasks find a difference of"
             f" {figure(overall.detectable)} four times in five"
         )
+    margin = found.max_regression or 0.0
     if overall.tasks_needed is not None and found.judgement == "INCONCLUSIVE":
         notes.append(
-            f"a difference of {found.max_regression:g} would take"
+            f"a difference of {setting(margin)} would take"
             f" {overall.tasks_needed} such tasks"
         )
     return notes

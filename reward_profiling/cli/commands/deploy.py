@@ -26,11 +26,11 @@ def deploy(
 ) -> int:
     """Register the deployments, their work pool and their automations in Prefect.
 
-    Again, to register them anew: nothing is there twice.
+    Run it again to update them; it never creates duplicates.
 
     Args:
-        folder: Where runs work, and what relative paths of theirs start from.
-        prefect_file: A prefect.yaml of your own; the installed one by default.
+        folder: The working directory of the runs; their relative paths start here.
+        prefect_file: Your own prefect.yaml. Default: the installed one.
         webhook_url_env: Name of the environment variable with the address of a webhook
             to tell when a run is partial, regressed, or its verifier is suspect.
     """
@@ -38,7 +38,7 @@ def deploy(
     from reward_profiling.deployments.registering import PREFECT_FILE, register  # noqa: PLC0415
 
     if not folder.is_dir():
-        raise ConfigError(f"--folder: {folder} is no folder; make it, or name another")
+        raise ConfigError(f"--folder: {folder} is not a folder; create it first")
     webhook = _webhook_url(webhook_url_env)
     _wait_for(url)
     work = register(folder.resolve(), prefect_file or PREFECT_FILE, webhook)
@@ -46,7 +46,7 @@ def deploy(
         registered = asyncio.run(work)
     except httpx.HTTPError as error:
         raise ServersNotReadyError(
-            f"Prefect's server did not take it all; deploy again: {error}"
+            f"Prefect's server did not accept everything; deploy again: {error}"
         ) from error
     out.print(f"deployments, which work in {folder.resolve()}:")
     width = max(map(len, registered.deployments), default=0)
@@ -64,22 +64,22 @@ def _webhook_url(variable: str | None) -> SecretStr | None:
         return None
     if not os.environ.get(variable):
         raise ConfigError(
-            f"--webhook-url-env: the environment has no {variable}; put the webhook's"
-            " address there"
+            f"--webhook-url-env: the environment variable {variable} is not set; put"
+            " the webhook's address there"
         )
     if not os.environ[variable].startswith(("http://", "https://")):
         raise ConfigError(
-            f"--webhook-url-env: what {variable} holds is no address that starts with"
-            " https:// or http://"
+            f"--webhook-url-env: the value of {variable} must be an address that starts"
+            " with https:// or http://"
         )
     return SecretStr(os.environ[variable])
 
 
 def worker(*, limit: int | None = None, name: str | None = None) -> int:
-    """Run what is due, in processes of this machine, until stopped.
+    """Run what is due, in processes on this machine, until stopped.
 
     Args:
-        limit: Runs at the same time at most.
+        limit: The most runs at the same time.
         name: The worker's name on Prefect's pages.
     """
     _server_url()
@@ -111,15 +111,15 @@ def _server_url() -> str:
     url = PREFECT_API_URL.value()
     if not url:
         raise ConfigError(
-            "no Prefect server is named: start one with `prefect server start`, and say"
-            " once where it is: `prefect config set"
-            " PREFECT_API_URL=http://127.0.0.1:4200/api`"
+            "no Prefect server is configured: start one with `prefect server start`,"
+            " then run `prefect config set"
+            " PREFECT_API_URL=http://127.0.0.1:4200/api` once"
         )
     return str(url)
 
 
 def _wait_for(url: str) -> None:
-    """Wait until Prefect's server answers: one that was just started takes its time.
+    """Wait until Prefect's server answers: a new one needs some seconds.
 
     Raises:
         ServersNotReadyError: it does not.

@@ -1,4 +1,4 @@
-"""`export`: a profile's numbers and files into a tracker of runs."""
+"""`export`: logs a profile's numbers and files to an experiment tracker."""
 
 from pathlib import Path
 
@@ -29,12 +29,12 @@ def export(
     Args:
         output: The rollouts file; `run` or `profile` wrote its insights beside it.
         wandb: Log to Weights & Biases; WANDB_MODE=offline keeps it on this machine.
-        mlflow: Log to MLflow, where MLFLOW_TRACKING_URI says.
+        mlflow: Log to MLflow, at MLFLOW_TRACKING_URI.
         project: Name of the project, or of MLflow's experiment.
-        name: Name of the run. Default: that of the output.
+        name: Name of the run. Default: the name of the output.
     """
     if not (wandb or mlflow):
-        raise ConfigError("say where to: --wandb, --mlflow, or both")
+        raise ConfigError("give a tracker: --wandb, --mlflow, or both")
     files = RunFiles(output)
     require_insights(files)
     head = read_insights_head(files.insights)

@@ -1,4 +1,4 @@
-"""`inspect`: what an output holds, its files, how complete it is, how tasks did."""
+"""`inspect`: shows an output's files, its completion and the results of its tasks."""
 
 import sys
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ import msgspec
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.terminal.screen import out
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.numerics.figures import figure
+from reward_profiling.numerics.figures import figure, percent
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.gym_health import read_gym_health
@@ -38,10 +38,10 @@ def inspect(
     pass_threshold: float = _READING.pass_threshold,
     json: bool = False,
 ) -> int:
-    """Show what an output holds: its files, how complete it is, how its tasks did.
+    """Show an output: its files, how complete it is, and how its tasks did.
 
     Args:
-        output: The rollouts file, or the folder that it lies in.
+        output: The rollouts file, or its folder.
         pass_threshold: A rollout passes when its reward is at least this.
         json: Print one JSON object, for machines.
     """
@@ -77,7 +77,7 @@ def _show(found: Overview, files: RunFiles) -> None:
         _show_completion(found, found.counts)
     _show_health(files)
     if found.is_outdated:
-        said = "the profile is older than the records; `profile` them again"
+        said = "the profile is older than the records; run `profile` again"
         out.print(said, "yellow")
     if found.counts is not None:
         _show_tasks(found, found.counts)
@@ -93,9 +93,7 @@ def _size(file: FileGlance) -> str:
 
 def _show_completion(found: Overview, counts: RunSummary) -> None:
     """Print how much of the plan there is, and what is not."""
-    share = (
-        f" ({100 * counts.collected / counts.planned:.1f} %)" if counts.planned else ""
-    )
+    share = f" ({percent(counts.collected / counts.planned)})" if counts.planned else ""
     parts = [
         f"{counts.collected} of {counts.planned} planned rollouts collected{share}"
     ]
@@ -158,7 +156,7 @@ def bars(tenths: Iterable[Tenth], width: int) -> list[str]:
     """
     listed = list(tenths)
     most = max(tenth.num_tasks for tenth in listed)
-    bounds = [f"{tenth.low:.3g} to {tenth.high:.3g}" for tenth in listed]
+    bounds = [f"{figure(tenth.low)} to {figure(tenth.high)}" for tenth in listed]
     column = max(map(len, bounds))
     return [
         f"{bound:>{column}}  {_bar(tenth.num_tasks, most, width)} {tenth.num_tasks}"
@@ -172,15 +170,17 @@ def _bar(count: int, most: int, width: int) -> str:
 
 
 def _show_named(title: str, tasks: Iterable[NamedTask]) -> None:
-    rows = [
-        (
-            str(named.task.task_index),
-            f"{named.task.scored}/{named.task.planned}",
-            figure(named.task.mean_reward),
-            f"{100 * named.task.pass_rate:.0f} %",
-            named.label,
-        )
-        for named in tasks
-    ]
+    rows = [task_cells(named) for named in tasks]
     head = (title, "scored", "mean", "pass", "input")
     out.print_table(head, rows, last_is_prose=True)
+
+
+def task_cells(named: NamedTask) -> tuple[str, ...]:
+    """Return the row of a task that is named."""
+    return (
+        str(named.task.task_index),
+        f"{named.task.scored}/{named.task.planned}",
+        figure(named.task.mean_reward),
+        percent(named.task.pass_rate),
+        named.label,
+    )

@@ -1,4 +1,4 @@
-"""`materialize`: task rows become a plan, without servers."""
+"""`materialize`: turns task rows into a plan, without servers."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,8 +26,8 @@ def materialize(
     """Write the plan of a task file: one line per rollout to collect.
 
     Args:
-        input: Task rows, one JSON object a line.
-        output: The rollouts file; the plan lies beside it and is named from it.
+        input: Task rows, one JSON object per line.
+        output: The rollouts file; the plan is written beside it and named after it.
         plan: How task rows become planned rollouts.
     """
     summary = write_plan(input, output, plan)

@@ -1,4 +1,4 @@
-"""`merge`: the shards of an output become one file."""
+"""`merge`: joins the shards of an output into one file."""
 
 from pathlib import Path
 
@@ -13,16 +13,16 @@ from reward_profiling.files.run_files import RunFiles
 
 
 def merge(output: Path, /) -> int:
-    """Put an output's shards together, each rollout once; their files end in its own.
+    """Join an output's shards into its own files, each rollout once.
 
     Args:
-        output: The rollouts file; its shards lie beside it.
+        output: The rollouts file; its shards are beside it.
     """
     files = RunFiles(output)
     if not files.materialized_inputs.exists():
         raise ConfigError(
-            f"{files.materialized_inputs} does not exist: without a plan nobody knows"
-            " what is missing; nothing was merged"
+            f"{files.materialized_inputs} does not exist, so nothing was merged: put"
+            " the plan back, since only it says which rollouts are missing"
         )
     with output_lock(files.lock):
         summary = merge_shards(files)

@@ -1,4 +1,4 @@
-"""`profile`: collected rollouts become Gym's three files, and what they say."""
+"""`profile`: turns collected rollouts into Gym's three files, and into insights."""
 
 from pathlib import Path
 from typing import Annotated
@@ -31,16 +31,17 @@ def profile(  # noqa: PLR0913 - one parameter is one option
     """Profile collected rollouts into Gym's three files, beside the rollouts.
 
     Args:
-        rollouts: The collected records: a file, several, or a folder of them, profiled
-            as one; of two records of one rollout the first counts, files being in the
-            order given, those of a folder in order of name.
-        inputs: The plan, the materialized inputs; by default the one beside them.
-        output: The rollouts file that the names of what is written are made from; by
-            default the records' own.
-        allow_partial: Profile what there is, though planned rollouts have no record.
-        rebuild: Read the records again, even if they seem not to have changed since
-            they were profiled last.
-        insights: Say what the rewards mean, too, as --strict and --answer-field do.
+        rollouts: The collected records: a file, several files, or a folder, profiled
+            as one. If a rollout has two records, the first counts: files are read in
+            the order given, those of a folder by name.
+        inputs: The plan, that is the materialized inputs. Default: the one beside the
+            records.
+        output: The rollouts file that the written files are named after. Default: the
+            records' own.
+        allow_partial: Profile even if planned rollouts have no record.
+        rebuild: Read the records again, even if they seem unchanged since the last
+            profile.
+        insights: Also write the insights, as --strict and --answer-field do.
         reading: How rewards are read.
     """
     summary = profile_records(

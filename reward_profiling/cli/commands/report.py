@@ -1,4 +1,4 @@
-"""The command that writes a page of what the rewards say."""
+"""`report`: writes the insights as a page."""
 
 from pathlib import Path
 
@@ -9,19 +9,19 @@ from reward_profiling.library.reporting import report as write_report
 
 
 def report(output: Path, /) -> int:
-    """Write a page of what the rewards say: findings, plots, every task's rollouts.
+    """Write the insights as a page: findings, plots, every task's rollouts.
 
-    One file that opens anywhere and asks nothing of any network. `run`, and `profile`
-    with --insights, write what it is made from.
+    The page is one file that opens anywhere and makes no network requests. `run`, and
+    `profile` with --insights, write the insights that it needs.
 
     Args:
-        output: The rollouts file; the page lies beside it.
+        output: The rollouts file; the page is written beside it.
     """
     written = write_report(output)
     if written.is_outdated:
         warn(
-            f"{output} has records that the insights do not know; run `profile"
-            " --insights` again, then write the report"
+            f"{output} has records newer than the insights; run `profile --insights`"
+            " again, then `report`"
         )
     noun = "finding" if written.num_findings == 1 else "findings"
     size = f"{written.num_bytes / 1e6:.1f} MB"

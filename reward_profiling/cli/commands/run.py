@@ -1,4 +1,4 @@
-"""`run` and `demo`: the whole workflow, conducted by Prefect."""
+"""`run` and `demo`: the whole workflow, run by Prefect."""
 
 import asyncio
 import os
@@ -67,14 +67,14 @@ for value, group in (
 
 
 def run(*, params: RewardProfilingParams) -> int:
-    """Plan, collect and profile; the same command again does only the rest.
+    """Plan, collect and profile; running it again does only what is left.
 
     Args:
         params: What to profile.
     """
     files = RunFiles(params.output)
     need_extra(params.spread.runner)
-    # Before Prefect takes its seconds, and servers their minutes.
+    # Check early: Prefect takes seconds to start, and servers take minutes.
     checked = check_input(params.input_path, params.plan)
     refuse_change(checked, files)
     if not files.rollouts.exists():  # else there may be nothing to start servers for
@@ -93,11 +93,11 @@ def demo(
     """Profile the embedded environment: 24 small tasks, three verifiers.
 
     Args:
-        output: The rollouts file; by default a new folder, reward-profiling-demo.
+        output: The rollouts file. Default: in a new folder, reward-profiling-demo.
         num_repeats: Rollouts per task.
-        concurrency: Rollouts in flight at most.
+        concurrency: The most rollouts in flight.
         model_url: OpenAI-compatible endpoint to ask instead of the scripted policy;
-            its key is read from the environment variable MODEL_API_KEY.
+            its key comes from the environment variable MODEL_API_KEY.
         model: Name of the model at that endpoint.
     """
     return run(
@@ -164,11 +164,11 @@ def _run_flow(params: RewardProfilingParams, checked: CheckedInput) -> int:
 
 
 def _leave_prefect(code: int) -> Never:
-    """End the process at once, though Prefect has logs and events to send.
+    """End the process at once, even if Prefect still has logs and events to send.
 
-    Its services register with `threading` to be waited for, before anything that
-    `atexit` runs, and would ask a server that is gone for a minute and a half. Nothing
-    of ours is left to do, and all that is printed is flushed.
+    Its services register with `threading`, which waits for them before `atexit` runs:
+    they would retry a dead server for a minute and a half. Our own work is done, and
+    all output is flushed.
     """
     os._exit(code)
 

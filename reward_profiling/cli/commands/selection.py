@@ -1,4 +1,4 @@
-"""`select`: the task rows that a trainer should see, from the file they came from."""
+"""`select`: picks the task rows that a trainer should see from their source file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from reward_profiling.cli.option_groups import FILES, SELECTION, fields_of
 from reward_profiling.cli.terminal.lines import file_lines
 from reward_profiling.cli.terminal.screen import out, warn
 from reward_profiling.library.selecting import select as select_rows
+from reward_profiling.numerics.figures import correlation, percent
 from reward_profiling.values import Checked
 
 
@@ -23,7 +24,7 @@ class SelectionFiles(Checked):
     """The plan, the materialized inputs. Default: the one beside the rollouts."""
 
     output: Path | None = None
-    """File of the kept rows, from which the other two are named. Default: beside the
+    """File of the kept rows; the other two are named after it. Default: beside the
     rollouts, as _kept.jsonl, _rejected.jsonl and _undetermined.jsonl."""
 
     dataset_folder: Path | None = None
@@ -43,14 +44,14 @@ def select(
     where: Annotated[SelectionFiles, fields_of(FILES)] = _FILES,
     rule: Annotated[SelectOptions, fields_of(SELECTION)] = _RULE,
 ) -> int:
-    """Deal task rows into kept, rejected and undetermined, by their pass rate.
+    """Sort task rows into kept, rejected and undetermined, by their pass rate.
 
-    The three files add up to the input, each row in the bytes that it had.
+    The three files add up to the input, and every row keeps its bytes.
 
     Args:
         input: The task rows that the rollouts were made from.
-        rollouts: The collected records, Gym's or ours; their plan lies beside them.
-        where: Where it is written.
+        rollouts: The collected records, Gym's or ours; their plan is beside them.
+        where: Which files are written.
         rule: Which rows are kept, and how they are written.
     """
     summary = select_rows(
@@ -69,7 +70,7 @@ def select(
 
 def _show(summary: SelectionSummary) -> None:
     mean = summary.mean_pass_rate
-    rate = "" if mean is None else f", mean pass rate {mean:.3f}"
+    rate = "" if mean is None else f", mean pass rate {percent(mean)}"
     out.print(
         f"{summary.kept} of {summary.num_rows} rows kept (pass rate in"
         f" {summary.band}){rate}"
@@ -84,10 +85,15 @@ def _show(summary: SelectionSummary) -> None:
     out.print_table(("rows", "n"), rows)
     old = summary.old_rates
     if old is not None:
-        said = "" if old.correlation is None else f", correlation {old.correlation:.2f}"
+        said = (
+            ""
+            if old.correlation is None
+            else f", correlation {correlation(old.correlation)}"
+        )
         out.print()
         out.print(
-            f"{old.field}: {old.old_mean:.3f} before, {old.new_mean:.3f} now"
+            f"{old.field}: {percent(old.old_mean)} before,"
+            f" {percent(old.new_mean)} now"
             f" (n={old.num_rows} rows{said}); {old.num_moved} rows moved into the band"
             " or out of it"
         )

@@ -1,4 +1,4 @@
-"""A run as it goes: bars in a terminal, plain lines elsewhere."""
+"""The progress of a run: bars in a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reward_profiling.cli.terminal import screen
 from reward_profiling.cli.terminal.screen import err
 from reward_profiling.collecting.progress import AgentProgress, Progress
+from reward_profiling.numerics.figures import measured
 from reward_profiling.profiling.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import (
     duration,
@@ -109,7 +110,8 @@ class Live:
         shard = self._shards.get(id(progress))
         if shard is None:
             bar = self._bars.add_task(said, total=max(progress.planned, 1))
-            # Holding the progress keeps its id from being used again.
+            # The dictionary's key is an id: keep the object alive, or Python may
+            # give its id to another one.
             shard = self._shards[id(progress)] = _Shard(bar, progress)
         self._bars.update(shard.bar, completed=progress.done, description=said)
 
@@ -126,8 +128,9 @@ def _numbers(progress: Progress, now: float) -> str:
     if progress.waiting:
         parts.append(f"{progress.waiting} waiting")
     left = progress.seconds_left(now)
-    if progress.left and left is not None:
-        parts.append(f"{progress.rate(now):.3g}/s")
+    rate = progress.rate(now)
+    if progress.left and left is not None and rate is not None:
+        parts.append(f"{measured(rate)}/s")
         parts.append(f"{duration(left)} left")
     lines = [" · ".join(parts)]
     if len(progress.agents) > 1 and not progress.name:

@@ -63,7 +63,7 @@ class Screen:
         self.show(table_lines(head, rows, self.width, last_is_prose=last_is_prose))
 
     def show(self, lines: Iterable[Line]) -> None:
-        """Print lines; whoever reads no further has seen enough."""
+        """Print lines; a reader that closes the pipe, such as `head`, ends them."""
         stream = self._stream
         if stream is None:
             return
@@ -74,7 +74,7 @@ class Screen:
                 stream.writelines(f"{line.label}{line.text}\n" for line in lines)
             stream.flush()
         except OSError as error:
-            # At exit, what could not be written would be tried again.
+            # Otherwise Python would try to flush the rest at exit, and fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if not isinstance(error, BrokenPipeError):
                 raise

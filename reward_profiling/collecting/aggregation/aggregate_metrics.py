@@ -87,6 +87,7 @@ async def aggregate(
     if failures or missing:
         _fill_task_fields(files, groups, {id(row) for row in [*failures, *missing]})
     labels = _labels(groups)
+    # A server may take minutes to aggregate tens of thousands of records.
     async with gym_client(read_seconds=600.0) as client:
         answers = await asyncio.gather(*(_ask(client, group) for group in groups))
     entries = [
@@ -162,6 +163,7 @@ def _fill_task_fields(files: RunFiles, groups: list[_Group], added: set[int]) ->
 
 def _groups(records: list[Row], servers: Servers) -> list[_Group]:
     """Group the records by the server that made them, in order of their first key."""
+    # Sorted, so that the result does not depend on the order in which rollouts ended.
     records = sorted(
         records, key=lambda r: [(isinstance(i, str), i) for i in rollout_key(r)]
     )

@@ -1,6 +1,6 @@
-"""The recorded failures of an output: one line for each attempt that came to nothing.
+"""The recorded failures of an output: one line for each failed attempt.
 
-A last line without a newline may be on its way.
+A last line without a newline may still be in the middle of being written.
 """
 
 from collections.abc import Hashable, Iterator
@@ -37,7 +37,7 @@ class Failures(NamedTuple):
     number: int
     last_class: str
     is_terminal: bool = False
-    """Whether one of them says that trying again is of no use."""
+    """Whether one of them says that the failure is terminal."""
 
     def joined(self, later: "Failures") -> "Failures":
         """Add failures that were recorded later."""
@@ -51,7 +51,7 @@ class Failures(NamedTuple):
 def scan_failures(path: Path) -> dict[RolloutKey, Failures]:
     """Count the recorded failures of each rollout; none where there is no file.
 
-    A last line without a newline is on its way and left out.
+    A last line without a newline is incomplete and left out.
 
     Raises:
         RecordError: a line carries no rollout key; names file and line.

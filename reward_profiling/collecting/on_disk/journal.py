@@ -1,8 +1,8 @@
 """Journals: files that only grow, one whole line per finished rollout.
 
-A line is with the operating system before its rollout counts as done, and synced to
-disk about once a second off the event loop. A torn or damaged line is moved to the
-`.damaged` file by the journal's next owner, so that its rollout is owed again.
+The operating system has a line before its rollout counts as done; a thread syncs to
+disk about once a second. The journal's next owner moves an incomplete or damaged line
+to the `.damaged` file, and its rollout is owed again.
 """
 
 import asyncio
@@ -102,6 +102,7 @@ def _set_aside(path: Path, damaged: Path, bad: list[tuple[int, bytes]]) -> None:
                 "text": text.decode("utf-8", "replace"),
             }
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        # On disk before the journal loses the lines: a crash must not lose both.
         file.flush()
         os.fsync(file.fileno())
     numbers = {number for number, _ in bad}
@@ -131,6 +132,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Unbuffered: a killed process must not lose lines in a buffer of its own.
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         self._size = os.fstat(self._descriptor).st_size
         self._is_synced = True
@@ -143,13 +145,13 @@ class Journal:
         """
         left = memoryview(line + b"\n")
         try:
-            while left:
+            while left:  # a nearly full disk may take only a part
                 left = left[os.write(self._descriptor, left) :]
         except OSError as error:
             os.ftruncate(self._descriptor, self._size)
             raise OutputWriteError(
-                f"{self._path} cannot be written: {error.strerror}. Every whole record"
-                " is kept; run the same command again when there is room"
+                f"{self._path} cannot be written: {error.strerror}. Every complete"
+                " record is kept; free some space and run the same command again"
             ) from error
         self._size += len(line) + 1
         self._is_synced = False
@@ -157,6 +159,7 @@ class Journal:
     async def sync(self) -> None:
         """Sync what was appended to the disk, without blocking the event loop."""
         if not self._is_synced:
+            # Before the sync: lines that are appended meanwhile need another one.
             self._is_synced = True
             await asyncio.to_thread(_sync_data, self._descriptor)
 

@@ -1,7 +1,6 @@
 """How long each finished rollout took: one line each, beside the records.
 
-Gym's records do not say it. The lines are an aid, never the truth: one that is damaged
-is passed over.
+Gym's records do not have it. The timings are optional, so a damaged line is skipped.
 """
 
 from collections.abc import Iterator, Mapping

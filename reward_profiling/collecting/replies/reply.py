@@ -1,4 +1,4 @@
-"""A reply to `/run` becomes a finished rollout: spliced where it can be.
+"""Turns a reply to `/run` into a finished rollout, by splicing bytes if possible.
 
 Source: `gym-contract.md` §1.2, §1.3, §3.5.
 """
@@ -77,7 +77,7 @@ def finished_by_reply(
     """Turn the body of a successful reply into a finished rollout.
 
     Most replies are spliced: the stamps go in before the closing brace and the rest
-    is kept as the bytes that came. What cannot be spliced is parsed and written anew.
+    keeps its bytes. A reply that cannot be spliced is parsed and encoded again.
     `redact` takes secrets out of the texts of a failure; a record is left as it is.
 
     Raises:
@@ -110,7 +110,7 @@ def _spliced(body: bytes, stamps: Mapping[str, Any]) -> FinishedRollout | None:
 
 
 def _check_skipped(body: bytes) -> None:
-    """Check what msgspec skips over without looking, since others will read it.
+    """Check the parts that msgspec skips without validation; other tools read them.
 
     Raises:
         ValueError: some of it is not UTF-8, or is nested too deep to be read again.

@@ -1,8 +1,8 @@
-"""A shard collected in a process of its own, for a run that may be on another machine.
+"""A shard collected in its own process, for a run that may be on another machine.
 
-It goes on as long as that run holds the output's lock, and stops in good order when the
-lock says so, goes to another, or is not renewed. So a run that is cancelled or killed
-leaves no shard behind, whatever the cluster or Prefect's server know of it.
+It continues as long as that run holds the output's lock, and stops cleanly when the
+lock says so, changes hands, or is not renewed. So a cancelled or killed run leaves no
+shard behind, whatever the cluster or Prefect's server knows about it.
 """
 
 import asyncio
@@ -136,6 +136,6 @@ async def _reached(head_url: str) -> Servers:
         return await wait_until_ready(head_url, _READY_SECONDS)
     except ServersNotReadyError as error:
         raise ServersNotReadyError(
-            f"{socket.gethostname()} does not reach the servers that the run"
-            f" reaches: {error}"
+            f"{socket.gethostname()} does not reach the servers of the run: {error};"
+            " give an address that every machine reaches as --head-url"
         ) from error

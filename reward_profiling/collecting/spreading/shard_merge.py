@@ -1,8 +1,8 @@
-"""Merge: the shards' files become the output's own, each rollout once.
+"""Merge: moves the shards' records into the output's own files, each rollout once.
 
-The merged files are written whole before a shard's file is removed, so that a kill at
-any moment leaves every record in at least one file; merging again drops the copies. A
-shard that is still being collected is left as it is.
+The merged files are complete before a shard's file is removed, so a kill at any moment
+leaves every record in at least one file; merging again drops the copies. A shard that
+is still being collected is left alone.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -31,7 +31,7 @@ def merge_shards(files: RunFiles) -> MergeSummary:
         RecordError: a line cannot be read; names file and line.
     """
     found = files.shards()
-    # None can begin while the caller holds the output.
+    # No shard can start while the caller holds the output's lock.
     shards = [shard for shard in found if living_holder(shard.lock) is None]
     busy = tuple(str(shard.dealt) for shard in found if shard not in shards)
     if not shards:
@@ -50,7 +50,7 @@ def merge_shards(files: RunFiles) -> MergeSummary:
     if timings := [s.timings for s in shards if s.timings.exists()]:
         _merge(files.timings, timings, bytes)
     for shard in shards:
-        # The rollouts file last: a shard is found by it.
+        # Remove the rollouts file last: a shard is found by it, also after a kill.
         for path in (shard.timings, shard.failures, shard.rollouts, shard.lock):
             path.unlink(missing_ok=True)
     return MergeSummary(

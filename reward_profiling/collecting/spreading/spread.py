@@ -1,7 +1,7 @@
 """Where the shards of a run are collected: here, on a cluster, or by workers.
 
-Elsewhere than here, a shard is one process's work at a time; when that process dies the
-shard is started again, a bounded number of times.
+Outside the run's process, one process at a time collects a shard; if it dies, the shard
+is restarted, a limited number of times.
 """
 
 import math
@@ -26,9 +26,8 @@ _DEPLOYMENT = spelled(r"^[^/]+/[^/]+$", "FLOW/NAME")
 class SpreadOptions(Checked):
     """Where the shards of a run are collected.
 
-    Elsewhere than in the run's own process, every machine must see the output's folder
-    and the servers. Options are seen by everyone who sees the run: none may hold a
-    secret.
+    Outside the run's own process, every machine must see the output's folder and the
+    servers. Everyone who sees the run sees its options: never put a secret here.
     """
 
     runner: Runner = "threads"
@@ -42,9 +41,9 @@ class SpreadOptions(Checked):
     """
 
     runner_settings: JsonObject = field(default_factory=dict)
-    """JSON object of what else the runner takes: for Slurm's jobs such as
-    {"slurm_partition": "cpu", "timeout_min": 240}, for the cluster that Dask or Ray
-    starts, or the job variables of a work pool's runs."""
+    """JSON object with more settings of the runner: for Slurm's jobs, such as
+    {"slurm_partition": "cpu", "timeout_min": 240}; for the cluster that Dask or Ray
+    starts; or the job variables of a work pool's runs."""
 
     shard_deployment: Annotated[str, _DEPLOYMENT] = "collect-shard/collect-shard"
     """Deployment whose runs collect the shards on a work pool, as FLOW/NAME."""
@@ -53,12 +52,12 @@ class SpreadOptions(Checked):
     """Times that a shard is started again when the process that collects it died."""
 
     shard_silence: Annotated[Seconds, Ge(5)] = 60.0
-    """How long a shard that is collected elsewhere may give no sign of life; then it
-    counts as dead; in seconds, on the command line also "2m"."""
+    """How long a shard that is collected elsewhere may be silent before it counts as
+    dead; in seconds, on the command line also "2m"."""
 
     worker_patience: Seconds = 600.0
-    """How long a shard may wait for a worker while none of its siblings runs; then it
-    is submitted again, as if its worker had died."""
+    """How long a shard may wait for a worker while no other shard runs; then it is
+    submitted again, as if its worker had died."""
 
     @property
     def is_elsewhere(self) -> bool:
@@ -92,8 +91,8 @@ class SpreadOptions(Checked):
             )
         if secret_values(self.runner_settings):
             raise ConfigError(
-                "runner_settings hold a secret, and options can be seen by others; let"
-                " the environment of the workers hold it"
+                "runner_settings hold a secret, but others can see options; put it into"
+                " the environment of the workers"
             )
 
 

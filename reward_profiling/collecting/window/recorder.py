@@ -1,7 +1,7 @@
 """What a collection writes and says: records, failures, timings, numbers, notes.
 
-A failure with the words of the one before it is held back. While nothing but such
-failures come, they may all have one cause, and would not be their rollouts' own.
+A failure with the same message as the one before is held back: a row of equal failures
+may have one common cause, and then no rollout is to blame.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ class Recorder:
             self._keep(planned, finished)
         else:
             self._fail(planned, finished, error)
-        # After the record: on a disk that is nearly full, the record is what counts.
+        # The record first: on a nearly full disk it matters more than its timing.
         self.journals.timings.append(
             timing_line(
                 planned.stamps,
@@ -118,7 +118,7 @@ class Recorder:
         # Each kind of failure is said once; the live numbers count the rest.
         message = finished.message
         kind = signature_of(error) if error else f"{failure_class} {message[:80]}"
-        said = f"{planned.name} failed ({failure_class}): {message or 'no word'}"
+        said = f"{planned.name} failed ({failure_class}): {message or 'no message'}"
         self.tell_once(f"failed {kind}", said)
         if error is None or not self.streak.add(error, planned.key):
             self._write_held(keep_streak=error is not None)

@@ -1,8 +1,7 @@
-"""Whether servers may be asked: they answer, and did not ask for quiet.
+"""Whether servers may be asked: they answer, and did not ask for a pause.
 
-A server that stops answering is noticed by the first request that fails on the way, or
-within a health interval; then its rollouts wait and it is asked for its health alone,
-less and less often.
+The first failing request, or a health check, notices that a server is down. Then its
+rollouts wait, and it gets only health checks, less and less often.
 """
 
 import asyncio
@@ -57,7 +56,7 @@ class Gate:
 
     def keep_quiet(self, seconds: float) -> None:
         """Leave the server alone for a while, as it asked (Retry-After)."""
-        # Spread the return a little, so that not all come back at one instant.
+        # Add some jitter, so that not all requests return at the same instant.
         until = time.monotonic() + seconds + self.draw() * min(1.0, seconds)
         if until > self._quiet_until:
             self._quiet_until = until
@@ -74,6 +73,7 @@ class Gate:
             return False
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self._is_alive())
+        # Shielded: one caller's cancellation must not cancel the probe of others.
         alive = await asyncio.shield(self._probe)
         if not alive and not self.is_down:
             self._close()
@@ -114,6 +114,7 @@ class Gate:
             if self.is_down or not self.in_flight:
                 misses = 0
                 continue
+            # A busy server may miss one check, so a single miss does not close it.
             misses = 0 if await self._is_alive() else misses + 1
             if misses >= _MISSES and not self.is_down:
                 self._close()

@@ -1,6 +1,6 @@
-"""When a collection stops by itself: failures, one error over and over, time, patience.
+"""When a collection stops by itself: failures, one repeated error, time, patience.
 
-A stop leaves the rest owed: the same command goes on.
+A stop leaves the rest owed: running the same command again continues.
 """
 
 from collections.abc import Callable
@@ -57,9 +57,9 @@ class StopRules:
         if not self.streak.is_over_limit:
             return None
         return Stop(
-            f"{len(self.streak.keys)} rollouts one after another failed in the same"
-            f" way, so that the rest would too: {self.streak.message}. They are not"
-            " counted as attempts; mend the cause and run the same command again",
+            f"{len(self.streak.keys)} rollouts in a row failed in the same way, and the"
+            f" rest probably would, too: {self.streak.message}. They do not count as"
+            " attempts; fix the cause and run the same command again",
             SIGNAL_DRAIN_SECONDS,
             is_failure=True,
         )

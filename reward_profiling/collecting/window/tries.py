@@ -1,7 +1,7 @@
-"""One rollout, asked for until it ends: its retries, its deadline, its server's gate.
+"""One rollout, requested until it ends: its retries, its deadline, its server's gate.
 
-A rollout that came to nothing is a failure record. One whose server does not answer
-waits, and is not charged for it.
+A failed rollout becomes a failure record. A rollout whose server is down waits, and
+that costs it no attempt.
 """
 
 import asyncio
@@ -86,6 +86,7 @@ class Asker:
             read = finished_by_envelope if planned.is_enveloped else finished_by_reply
             return read(reply, stamps, redact), None
         except TimeoutError:
+            # A request still in flight at the deadline may have done its work.
             self.recorder.progress.replies_lost += tries.is_asking
             is_down = self.gates[route.url].is_down
             if is_down and tries.put_off(self.options.retries):
@@ -116,11 +117,12 @@ class Asker:
         progress = self.recorder.progress
         lost = isinstance(error, ReplyLostError)
         progress.replies_lost += lost
+        # A status proves that the server is up, so only a transport fault is probed.
         is_down = error.status is None and not await gate.answers()
         if is_down and not lost:
             raise ServerDownError  # never sent: it costs the rollout nothing
-        # A server that asks for quiet is busy, not broken: it gets more patience. And a
-        # rollout that brings its server down again and again is its own failure.
+        # A server that asks for a pause is busy, not broken: give it more time. But a
+        # rollout that brings its server down repeatedly has failed itself.
         asked_for_quiet = error.retry_after_seconds is not None
         patience = _QUIET_PATIENCE if asked_for_quiet else 1
         if tries.retries >= self.options.retries * patience:
@@ -129,7 +131,7 @@ class Asker:
         if is_down:
             raise ServerDownError
         progress.retries += 1
-        self.recorder.tell_once(signature_of(error), f"asked again after: {error}")
+        self.recorder.tell_once(signature_of(error), f"retrying after: {error}")
         if error.retry_after_seconds is not None:
             least = backoff_seconds(tries.retries, self.draw())
             gate.keep_quiet(max(error.retry_after_seconds, least))

@@ -1,8 +1,8 @@
-"""A sliding window over the owed rollouts: so many in flight, each handled as it ends.
+"""A sliding window over the owed rollouts, with a bounded number in flight.
 
-One loop starts rollouts while there is room and a server that may be asked. A server
-that does not answer keeps its rollouts waiting. A rule that is met ends the starting,
-and what runs may finish for a while.
+One loop starts rollouts while there is room and a server that may be asked. Rollouts of
+a server that does not answer wait. If a stop rule applies, no more rollouts start, and
+running ones get some time to finish.
 """
 
 import asyncio
@@ -68,6 +68,7 @@ class Window:
     async def _start_all(self) -> None:
         started = 0
         while self.stop is None and self._error is None:
+            # Clear first: a change during this round must end the next wait.
             self.gates.changed.clear()
             self.stop = self.rules.judge(time.monotonic())
             if self.stop is not None:
@@ -85,13 +86,13 @@ class Window:
             self._start(*taken)
             started += 1
             if started % _BURST == 0:
-                await asyncio.sleep(0)  # let the connections of the burst begin
+                await asyncio.sleep(0)  # let the connections of the burst start
 
     def _start(self, planned: PlannedRollout, retries: int) -> None:
         route = self.routes[planned.runner]
         self.gates[route.url].in_flight += 1
         slot = asyncio.create_task(self._run(planned, route, Tries(retries)))
-        self._slots.add(slot)
+        self._slots.add(slot)  # the event loop itself keeps only a weak reference
         self.recorder.progress.in_flight[id(slot)] = time.monotonic()
         slot.add_done_callback(self._ended)
 
@@ -104,6 +105,7 @@ class Window:
 
     async def _wait(self) -> None:
         """Wait until something ends or opens, or it is time to judge again."""
+        # The limit is for rules on time: no event wakes those.
         with suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 await self.gates.changed.wait()
@@ -132,12 +134,12 @@ class Window:
         """Let what runs finish for a while, then let go of it; it stays owed."""
         if self.stop is None or self._error is not None:
             return
-        self.recorder.tell(f"no more rollouts are started: {self.stop.reason}")
+        self.recorder.tell(f"starting no more rollouts: {self.stop.reason}")
         if self._slots:
             await asyncio.wait(self._slots, timeout=self.stop.drain_seconds)
         if self._slots:
             self.recorder.tell(
-                f"let go of {len(self._slots)} rollouts in flight; they are still owed"
+                f"dropped {len(self._slots)} rollouts in flight; they are still owed"
             )
 
 

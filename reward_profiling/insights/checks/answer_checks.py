@@ -1,30 +1,30 @@
 """Checks of answers: whether rewards follow them, and whether there are any.
 
-Each looks at one agent and gives a finding or None; with too little to go by, None.
+Each looks at one agent and returns a finding, or None. With too little data: None.
 """
 
 from reward_profiling.insights.checks.agent_part import AgentPart
 from reward_profiling.insights.measures.length import Subset
 from reward_profiling.insights.table_rows import scored_rows
-from reward_profiling.numerics.figures import percent
+from reward_profiling.numerics.figures import correlation, percent
 from reward_profiling.profiling.finding import Finding
 from reward_profiling.profiling.passes import MIN_ROLLOUTS
 from reward_profiling.profiling.rollout_table import NO
 
 _MOSTLY = 0.8
 _SHARE = 0.1
-"""Share from which such records are a warning."""
+"""From this share on, the finding is a warning and not a note."""
 _RARE = 0.01
 _FEW_TASKS = 5
 _NO_CHANCE = 20
-"""Tasks in which rewards that follow answers do not stay the same by chance."""
+"""With so many tasks, equal rewards for different answers are no coincidence."""
 _ENOUGH_TASKS = 8
 _ENOUGH_FOR_BIAS = 50
 _BIAS = 0.3
 
 
 def reward_ignores_answer(agent: AgentPart) -> Finding | None:
-    """Look for rewards that are set by the task, whatever is answered."""
+    """Look for rewards that depend on the task and never on the answer."""
     table, varied, differing = agent.table, 0, 0
     for unit in agent.units:
         answers = {table.answer[row] for row in scored_rows(table, unit.rows)} - {0}
@@ -36,16 +36,16 @@ def reward_ignores_answer(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "reward_ignores_answer",
         "critical" if varied >= _NO_CHANCE else "warning",
-        f"in all {varied} tasks that were answered in different ways every answer got"
-        " the same reward, though tasks differ from each other",
+        f"all {varied} tasks with different answers gave every answer the same"
+        " reward, although rewards differ between tasks",
         "the reward seems to depend on the task alone: check that the verifier reads"
-        " the answer; else these tasks are all far too easy or far too hard",
+        " the answer; if it does, these tasks are all far too easy or far too hard",
         tasks_with_different_answers=varied,
     )
 
 
 def answer_scored_differently(agent: AgentPart) -> Finding | None:
-    """Find answers that got different rewards when given again."""
+    """Find answers whose repetition got a different reward."""
     table, repeated, differing = agent.table, 0, 0
     for unit in agent.units:
         by_answer: dict[int, list[float]] = {}
@@ -62,10 +62,10 @@ def answer_scored_differently(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "answer_scored_differently",
         "warning" if share >= _SHARE / 2 else "note",
-        f"{differing} of {repeated} answers that a task got more than once, to the"
-        " letter, were not always given the same reward",
-        "a judge that is not sure of itself, a time limit, or state that rollouts"
-        " share: its noise is in every number here",
+        f"{differing} of {repeated} answers that a task got more than once, word for"
+        " word, did not always get the same reward",
+        "look for an inconsistent judge, a time limit, or state that rollouts share:"
+        " this noise is part of every number here",
         answers_given_again=repeated,
         rewarded_differently=differing,
     )
@@ -85,9 +85,9 @@ def repeats_identical(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "repeats_identical",
         "critical",
-        f"in {same} of {told} tasks every repeat gave the same answer to the letter",
-        "a temperature of 0, one seed for all repeats, or a cache that answers: such"
-        " repeats are one rollout, and their spread of 0 is no certainty",
+        f"in {same} of {told} tasks every repeat gave the same answer, word for word",
+        "look for a temperature of 0, one seed for all repeats, or a cache: identical"
+        " repeats count as one rollout, and their spread of 0 proves nothing",
         tasks=told,
         tasks_with_one_answer=same,
     )
@@ -103,13 +103,14 @@ def empty_answers(agent: AgentPart) -> Finding | None:
         "empty_answers",
         "warning" if share >= _SHARE else "note",
         f"{length.num_empty} of {length.num_empty_known} records"
-        f" ({percent(share)}) hold no answer: neither text nor a call of a tool",
-        "a chat template, a stop word or a reasoning parser may swallow the answer; "
+        f" ({percent(share)}) hold no answer: neither text nor a tool call",
+        "check the chat template, the stop words and the reasoning parser, which may"
+        " drop the answer; "
         + (
-            "such rollouts were left out"
+            "these rollouts are left out"
             if agent.options.leave_out_empty
-            else "such rollouts count with the reward they got, unless"
-            " --leave-out-empty is given"
+            else "these rollouts count with the reward they got; --leave-out-empty"
+            " leaves them out"
         ),
         empty=length.num_empty,
         known=length.num_empty_known,
@@ -126,8 +127,8 @@ def empty_answers_rewarded(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "empty_answers_rewarded",
         "critical",
-        f"{passed} of {empty.num_rollouts} records without any answer pass",
-        "the verifier accepts nothing as an answer; a model will learn to say nothing",
+        f"{passed} of {empty.num_rollouts} records without an answer pass",
+        "make the verifier reject empty answers, or a model will learn to give none",
         empty=empty.num_rollouts,
         passed=passed,
     )
@@ -141,8 +142,8 @@ def truncated_answers(agent: AgentPart) -> Finding | None:
     if share < _RARE:
         return None
     rates = [
-        f"{name} ones pass {percent(kind.pass_rate)} (n={kind.num_rollouts})"
-        for name, kind in (("such", length.truncated), ("whole", length.finished))
+        f"{percent(kind.pass_rate)} of {name} pass (n={kind.num_rollouts})"
+        for name, kind in (("those", length.truncated), ("the others", length.finished))
         if kind.pass_rate is not None
     ]
     return agent.finding(
@@ -151,8 +152,8 @@ def truncated_answers(agent: AgentPart) -> Finding | None:
         f"{length.num_truncated} of {known} answers ({percent(share)}) were cut off"
         + "".join(f"; {rate}" for rate in rates)
         + _lengths(length.truncated, length.finished),
-        "raise max_output_tokens, or the context length of the model's server: what a"
-        " cut answer would have been is unknown",
+        "raise max_output_tokens, or the context length of the model's server: nobody"
+        " knows how a truncated answer would have ended",
         truncated=length.num_truncated,
         known=known,
         pass_rate_truncated=length.truncated.pass_rate,
@@ -166,23 +167,24 @@ def _lengths(cut: Subset, whole: Subset) -> str:
     if cut.mean_tokens is None or whole.mean_tokens is None:
         return ""
     cut_off, finished = f"{cut.mean_tokens:,.0f}", f"{whole.mean_tokens:,.0f}"
-    return f"; they take {cut_off} tokens on average, whole ones {finished}"
+    return f"; they have {cut_off} tokens on average, the others {finished}"
 
 
 def length_bias(agent: AgentPart) -> Finding | None:
-    """Find that longer answers of a task are rewarded differently."""
+    """Find that longer answers to a task get higher or lower rewards."""
     found = agent.section.length.correlation
     value = found.within_spearman
     is_told = found.num_rollouts >= _ENOUGH_FOR_BIAS and value is not None
     if not is_told or value is None or abs(value) < _BIAS:
         return None
-    word = "more" if value > 0 else "less"
+    word = "higher" if value > 0 else "lower"
     return agent.finding(
         "length_bias",
         "note",
-        f"within a task, longer answers are rewarded {word}: rank correlation"
-        f" {value:+.2f} (n={found.num_rollouts} rollouts of {found.num_tasks} tasks)",
-        "training may change the length of answers for its own sake; look at truncated"
+        f"within a task, longer answers get {word} rewards: rank correlation"
+        f" {correlation(value)} (n={found.num_rollouts} rollouts of"
+        f" {found.num_tasks} tasks)",
+        "training on this reward may change the length of answers; check truncated"
         " answers first",
         within_spearman=value,
         within_pearson=found.within_pearson,

@@ -1,7 +1,8 @@
-"""Health: what in a run's numbers says that they, or the verifier, are not sound.
+"""Health checks: signs in a run's numbers that the run or its verifier is broken.
 
-Each check looks at one agent and gives at most one finding, with its evidence and what
-to do. A check that has too little to go by says nothing: silence is no proof of health.
+Each check looks at one agent and returns at most one finding, with its evidence and a
+remedy. A check with too little data returns nothing, so no finding does not prove that
+a run is healthy.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,9 +19,9 @@ from reward_profiling.profiling.finding import SEVERITIES, Finding
 
 NAMES: Mapping[str, str] = {
     "nothing_scored": "no rollout of the agent has a reward",
-    "mostly_masked": "most records say that their reward measures nothing",
-    "environment_died": "from some point on, nearly every rollout went wrong",
-    "low_coverage": "a part of the planned rollouts has no reward",
+    "mostly_masked": "the server masked many of the records",
+    "environment_died": "from some point on, nearly every rollout failed",
+    "low_coverage": "some of the planned rollouts have no reward",
     "unscored_rewards": "records whose reward is missing, null, text or not finite",
     "constant_reward": "every reward is the same",
     "reward_ignores_answer": "different answers to a task always get the same reward",
@@ -29,16 +30,16 @@ NAMES: Mapping[str, str] = {
     "empty_answers": "records without an answer",
     "empty_answers_rewarded": "records without an answer pass",
     "truncated_answers": "answers that were cut off",
-    "threshold_unreached": "rewards vary, and none reaches the pass threshold",
-    "threshold_always_reached": "rewards vary, and all reach the pass threshold",
+    "threshold_unreached": "rewards vary, but none reaches the pass threshold",
+    "threshold_always_reached": "rewards vary, but all reach the pass threshold",
     "never_passes": "no task ever passes",
     "always_passes": "every task always passes",
     "little_signal": "most tasks have no learning signal",
-    "signal_only_in_components": "tasks whose components differ and total does not",
+    "signal_only_in_components": "tasks whose components differ but not the total",
     "too_few_repeats": "most tasks have fewer than two scored rollouts",
     "unequal_repeats": "some tasks have twice as many rollouts as others, or more",
-    "length_bias": "within a task, longer answers are rewarded differently",
-    "metric_is_identifier": "a numeric column that names tasks",
+    "length_bias": "within a task, longer answers get higher or lower rewards",
+    "metric_is_identifier": "a numeric column that identifies tasks",
 }
 """Every kind of finding, and what it means."""
 
@@ -57,7 +58,7 @@ def check_health(
 def _of_agent(agent: AgentPart) -> Iterator[Finding]:
     """Yield what the checks find of one agent, in their order."""
     coverage = agent.section.coverage
-    if coverage.missing == coverage.planned:  # not tried yet: no word of its verifier
+    if coverage.missing == coverage.planned:  # not tried: says nothing of the verifier
         yield from filter(None, [coverage_checks.low_coverage(agent)])
         return
     if not coverage.scored:
@@ -114,22 +115,23 @@ _SAID_BY: Mapping[_Check, tuple[_Check, ...]] = {
         signal_checks.threshold_always_reached,
     ),
 }
-"""Findings that say the same, and more: with one of them the first is left out."""
+"""For a check, those that explain more: if one of them finds something, skip it."""
 
 
 def _of_metrics(metrics: Sequence[MetricSummary]) -> Iterator[Finding]:
     names = [metric.name for metric in metrics if metric.is_identifier]
     if names:
         is_one = len(names) == 1
-        verb = "names tasks and measures" if is_one else "name tasks and measure"
+        verb = "looks like an identifier" if is_one else "look like identifiers"
         yield Finding(
             name="metric_is_identifier",
             severity="note",
             agent=None,
-            sentence=f"{', '.join(names)} {verb} nothing; means of it say nothing",
+            sentence=f"{', '.join(names)} {verb} of tasks; a mean of identifiers has no"
+            " meaning",
             evidence={"columns": ", ".join(names)},
             remedy=(
-                f"leave {'it' if is_one else 'them'} out when you read the metrics;"
-                f" here {'it stands' if is_one else 'they stand'} last"
+                f"ignore {'it' if is_one else 'them'} when you read the metrics;"
+                f" the table lists {'it' if is_one else 'them'} last"
             ),
         )

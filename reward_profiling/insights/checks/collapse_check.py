@@ -1,4 +1,4 @@
-"""The check for a collapse: a point from which on nearly every rollout went wrong."""
+"""The check for a collapse: a point after which nearly every rollout failed."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,18 +15,18 @@ from reward_profiling.profiling.rollout_table import (
 )
 
 _LEAST, _LEAST_SHARE = 5, 0.1
-"""Rollouts on either side of such a point, and their share of all, at least."""
+"""The least number of rollouts on either side of the point, and their least share."""
 _TAIL = 0.9
-"""Share of the rollouts after it that go wrong, at least."""
+"""After the point, at least this share of the rollouts fails."""
 _HEAD = 0.2
-"""Share of those before it that do, at most."""
+"""Before the point, at most this share fails."""
 
 
 def environment_died(agent: AgentPart) -> Finding | None:
-    """Find a point from which on nearly every rollout went wrong.
+    """Find a point after which nearly every rollout failed.
 
-    Rollouts are looked at in the two orders that they are dispatched in: task by task,
-    and repeat by repeat.
+    The check tries both orders in which rollouts are dispatched: task by task, and
+    repeat by repeat.
     """
     status = agent.table.status
     tried = sorted(
@@ -36,7 +36,7 @@ def environment_died(agent: AgentPart) -> Finding | None:
         if status[row] != RolloutStatus.MISSING
     )
     empty = agent.table.empty
-    # Where no record holds a reply, one that lacks it says nothing.
+    # If no record of the agent holds a reply, a missing one is no sign of trouble.
     lacking = {YES, UNKNOWN} if any(empty[r] == NO for r in tried) else {YES}
     troubles = {row: _is_trouble(agent, row, lacking) for row in tried}
     if sum(troubles.values()) < _TAIL * _least(len(tried)):
@@ -60,7 +60,7 @@ def _repeat(table: RolloutTable, row: int) -> tuple[bool, int | str]:
 
 
 def _is_trouble(agent: AgentPart, row: int, lacking: Collection[int]) -> bool:
-    """Say whether a rollout ended without an answer that could be looked at."""
+    """Return whether a rollout ended without a usable answer."""
     table = agent.table
     if table.status[row] != RolloutStatus.SCORED:
         return True
@@ -69,7 +69,8 @@ def _is_trouble(agent: AgentPart, row: int, lacking: Collection[int]) -> bool:
 
 
 def _collapse(troubles: Sequence[bool]) -> int | None:
-    """Return where trouble becomes the rule; None where it never does."""
+    """Return the place of the sharpest turn from success to failure, or None."""
+    # A running count keeps this linear: runs have up to a million rollouts.
     total, before, best = sum(troubles), 0, None
     least = _least(len(troubles))
     widest = 0.0
@@ -87,11 +88,12 @@ def _death(agent: AgentPart, tried: int, split: int) -> Finding:
     return agent.finding(
         "environment_died",
         "critical",
-        f"the first {split} rollouts went well, and of the {tried - split} after them"
-        f" nearly none did ({causes(agent) or 'empty answers'}): the environment, or"
-        " what it depends on, seems to have died midway",
-        "look at the server's log at that point; the rollouts after it say nothing of"
-        " the model",
+        f"the first {split} rollouts went well, but nearly all of the"
+        f" {tried - split} after them failed"
+        f" ({causes(agent) or 'empty answers'}): the environment, or a service that it"
+        " needs, seems to have died midway",
+        "read the server's log at that point; the later rollouts do not measure the"
+        " model",
         before=split,
         after=tried - split,
     )

@@ -1,6 +1,6 @@
-"""Checks of coverage: what of a plan has no reward, and how that came about.
+"""Checks of coverage: which part of a plan has no reward, and why.
 
-Each looks at one agent and gives a finding or None; with too little to go by, None.
+Each looks at one agent and returns a finding, or None. With too little data: None.
 """
 
 from collections import Counter
@@ -13,11 +13,11 @@ _LOW_COVERAGE = 0.95
 _HALF = 0.5
 _UNEQUAL = 2
 _SHARE = 0.1
-"""Share from which such records are a warning."""
+"""From this share of the records on, the check reports them or calls them critical."""
 
 
 def causes(agent: AgentPart) -> str:
-    """Say what became of the rollouts without a reward, most first."""
+    """Return why rollouts have no reward, the most frequent reason first."""
     coverage = agent.section.coverage
     counts = Counter(
         {
@@ -43,8 +43,8 @@ def nothing_scored(agent: AgentPart) -> Finding:
         "nothing_scored",
         "critical",
         f"none of {coverage.planned} planned rollouts has a reward: {causes(agent)}",
-        "look at the failures file and at the agent's log, then run the same command"
-        " again; it collects what is owed",
+        "read the failures file and the agent's log, then run the same command again;"
+        " it collects only what is owed",
         planned=coverage.planned,
         masked=coverage.masked,
         unscored=coverage.unscored,
@@ -54,7 +54,7 @@ def nothing_scored(agent: AgentPart) -> Finding:
 
 
 def low_coverage(agent: AgentPart) -> Finding | None:
-    """Find that a part of the planned rollouts has no reward."""
+    """Find that some of the planned rollouts have no reward."""
     coverage = agent.section.coverage
     share = coverage.scored_share or 0.0
     if share >= _LOW_COVERAGE:
@@ -67,8 +67,8 @@ def low_coverage(agent: AgentPart) -> Finding | None:
         "critical" if share < _HALF else "warning",
         f"{coverage.scored} of {coverage.planned} planned rollouts"
         f" ({percent(share)}) have a reward: {causes(agent)}{tasks}",
-        "every number below is over those only; run the same command again for what is"
-        " owed, and read the failures file for what failed",
+        "every number below is over the scored rollouts only; read the failures file,"
+        " and run the same command again to collect what is owed",
         planned=coverage.planned,
         scored=coverage.scored,
         tasks_without_reward=untold,
@@ -76,10 +76,10 @@ def low_coverage(agent: AgentPart) -> Finding | None:
 
 
 def mostly_masked(agent: AgentPart) -> Finding | None:
-    """Find records whose reward measures nothing."""
+    """Find that the server masked many of the records."""
     coverage = agent.section.coverage
     masked = coverage.masked
-    if agent.options.leave_out_empty:  # told by a finding of their own
+    if agent.options.leave_out_empty:  # `empty_answers` reports those already
         masked = max(0, masked - agent.section.length.num_empty)
     share = masked / coverage.collected if coverage.collected else 0.0
     if share < _SHARE:
@@ -88,16 +88,16 @@ def mostly_masked(agent: AgentPart) -> Finding | None:
         "mostly_masked",
         "critical" if share >= _HALF else "warning",
         f"{masked} of {coverage.collected} records ({percent(share)}) are"
-        " masked: their reward measures nothing and is counted nowhere",
-        "the environment gave these rollouts up (a reset, a sandbox, a judge): read its"
-        " log before trusting the mean of the rest",
+        " masked: no number counts their reward",
+        "the environment gave up on these rollouts (a reset, a sandbox, a judge): read"
+        " its log before you trust the mean of the rest",
         masked=masked,
         collected=coverage.collected,
     )
 
 
 def unscored_rewards(agent: AgentPart) -> Finding | None:
-    """Find records whose reward is no finite number."""
+    """Find records whose reward is not a finite number."""
     coverage = agent.section.coverage
     if not coverage.unscored:
         return None
@@ -107,8 +107,8 @@ def unscored_rewards(agent: AgentPart) -> Finding | None:
         "critical" if share >= _SHARE else "warning",
         f"{coverage.unscored} of {coverage.collected} records have no usable reward"
         " (missing, null, text or not finite)",
-        "a verifier that fails must say so: mask the sample or answer with an error;"
-        " the mean leaves these out",
+        "let the verifier mask the sample or answer with an error when it fails; the"
+        " mean leaves these records out",
         unscored=coverage.unscored,
         collected=coverage.collected,
     )
@@ -124,10 +124,10 @@ def too_few_repeats(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "too_few_repeats",
         "note",
-        f"{untold} of {scored} scored tasks have a single rollout, which cannot say"
+        f"{untold} of {scored} scored tasks have a single rollout, which does not show"
         " whether a task can teach",
-        "plan more repeats: the same command with a larger --num-repeats keeps what"
-        " there is",
+        "plan more repeats: the same command with a larger --num-repeats keeps every"
+        " record",
         tasks=scored,
         undetermined=signal.undetermined,
     )
@@ -136,8 +136,8 @@ def too_few_repeats(agent: AgentPart) -> Finding | None:
 def unequal_repeats(agent: AgentPart) -> Finding | None:
     """Find that some tasks were planned twice as often as others, or more.
 
-    Where repeats follow from what earlier ones gave, the tasks with many of them are
-    those that were open the longest: they do not stand for the others.
+    When repeats depend on earlier results, tasks with many repeats are those that
+    stayed undecided longest. They do not represent the other tasks.
     """
     repeats = [len(unit.rows) for unit in agent.units]
     least, most = min(repeats), max(repeats)
@@ -146,11 +146,11 @@ def unequal_repeats(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "unequal_repeats",
         "note",
-        f"tasks have from {least} to {most} planned rollouts: figures for more than"
-        f" {'one try' if least == 1 else f'{least} tries'} stand on the tasks with the"
-        " most, which may be unlike the rest",
-        "with adaptive repeats, choose tasks by these numbers; to measure pass@k or a"
-        " mean, plan equal repeats",
+        f"tasks have from {least} to {most} planned rollouts: numbers for more than"
+        f" {'one try' if least == 1 else f'{least} tries'} cover only the tasks with"
+        " the most repeats, which may differ from the rest",
+        "use adaptive repeats to choose tasks; plan equal repeats to measure pass@k or"
+        " a mean",
         least=least,
         most=most,
         tasks=len(repeats),

@@ -1,16 +1,16 @@
 """Checks of signal: whether rewards differ, and what passes.
 
-Each looks at one agent and gives a finding or None; with too little to go by, None.
+Each looks at one agent and returns a finding, or None. With too little data: None.
 """
 
 from reward_profiling.insights.checks.agent_part import AgentPart
 from reward_profiling.insights.measures.learning_signal import Signal
-from reward_profiling.numerics.figures import percent
+from reward_profiling.numerics.figures import figure, percent, setting
 from reward_profiling.profiling.finding import Finding
 
 _HALF = 0.5
 _SEVERAL = 2
-"""Tasks below which nothing is said of what all of them do."""
+"""With fewer tasks, what all of them do proves nothing."""
 _FEW_TASKS = 5
 _ENOUGH_ROLLOUTS = 8
 
@@ -25,10 +25,10 @@ def constant_reward(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "constant_reward",
         "critical",
-        f"all {reward.num_rollouts} rewards of {reward.num_tasks} tasks are {low:g}",
-        "give the verifier an answer known to be right and one known to be wrong: it"
-        " likely returns a constant. If it is sound, these tasks are out of this"
-        " model's reach, or far below it",
+        f"all {reward.num_rollouts} rewards of {reward.num_tasks} tasks are"
+        f" {figure(low)}",
+        "give the verifier a right and a wrong answer: it probably returns a constant."
+        " If it does not, these tasks are far too hard or far too easy for this model",
         rollouts=reward.num_rollouts,
         tasks=reward.num_tasks,
         value=low,
@@ -45,10 +45,10 @@ def threshold_unreached(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "threshold_unreached",
         "warning",
-        f"no reward reaches the pass threshold {threshold:g}; they lie between"
-        f" {reward.min:g} and {reward.max:g} (n={reward.num_rollouts})",
-        "pass rates are all 0 by this threshold: set --pass-threshold to what counts as"
-        " solved here",
+        f"no reward reaches the pass threshold {setting(threshold)}; rewards lie"
+        f" between {_ends(agent)} (n={reward.num_rollouts})",
+        "this threshold makes all pass rates 0: set --pass-threshold to the reward of"
+        " a solved task",
         threshold=threshold,
         min=reward.min,
         max=reward.max,
@@ -65,10 +65,10 @@ def threshold_always_reached(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "threshold_always_reached",
         "warning",
-        f"every reward reaches the pass threshold {threshold:g}; they lie between"
-        f" {reward.min:g} and {reward.max:g} (n={reward.num_rollouts})",
-        "pass rates are all 1 by this threshold: set --pass-threshold to what counts as"
-        " solved here",
+        f"every reward reaches the pass threshold {setting(threshold)}; rewards lie"
+        f" between {_ends(agent)} (n={reward.num_rollouts})",
+        "this threshold makes all pass rates 1: set --pass-threshold to the reward of"
+        " a solved task",
         threshold=threshold,
         min=reward.min,
         max=reward.max,
@@ -81,11 +81,16 @@ def _varies(agent: AgentPart) -> bool:
     return spread > agent.options.signal_tolerance
 
 
+def _ends(agent: AgentPart) -> str:
+    reward = agent.section.reward
+    return f"{figure(reward.min or 0.0)} and {figure(reward.max or 0.0)}"
+
+
 def _what_is_left(signal: Signal) -> str:
-    """Say what tasks that all pass, or none, can teach."""
+    """Say what tasks can teach when all of them pass, or none does."""
     if not signal.num_signal:
-        return ", so that none can teach"
-    return f"; only rewards that differ otherwise, in {signal.num_signal}, can teach"
+        return ", so none can teach"
+    return f"; only the {signal.num_signal} whose rewards differ can teach"
 
 
 def never_passes(agent: AgentPart) -> Finding | None:
@@ -97,11 +102,11 @@ def never_passes(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "never_passes",
         "warning",
-        f"none of {signal.never} tasks ever passes{_what_is_left(signal)}; with"
-        f" {signal.never_rollouts} rollouts each may still pass up to"
+        f"none of {signal.never} tasks ever passes{_what_is_left(signal)}; a task that"
+        f" failed all {signal.never_rollouts} may still pass up to"
         f" {percent(bound)} of the time",
-        "check the verifier with an answer known to be right; then take easier tasks,"
-        " a stronger start, or more repeats",
+        "check the verifier with a right answer; then take easier tasks, a stronger"
+        " model, or more repeats",
         tasks=signal.never,
         upper_bound=bound,
     )
@@ -116,7 +121,7 @@ def always_passes(agent: AgentPart) -> Finding | None:
         "always_passes",
         "warning",
         f"all {signal.always} tasks always pass{_what_is_left(signal)}",
-        "check the verifier with an answer known to be wrong; then take harder tasks",
+        "check the verifier with a wrong answer; then take harder tasks",
         tasks=signal.always,
     )
 
@@ -130,16 +135,16 @@ def little_signal(agent: AgentPart) -> Finding | None:
     return agent.finding(
         "little_signal",
         "note",
-        f"in {signal.num_zero_signal} of {told} tasks all rewards are the same; they"
-        " give no gradient in groups of that size",
-        "`reward-profiling select` keeps the tasks that can teach",
+        f"in {signal.num_zero_signal} of {told} tasks all rewards are the same; groups"
+        " of that size give no gradient",
+        "keep the tasks that can teach with `reward-profiling select`",
         zero_signal=signal.num_zero_signal,
         tasks=told,
     )
 
 
 def signal_only_in_components(agent: AgentPart) -> Finding | None:
-    """Find tasks whose components differ and total does not."""
+    """Find tasks whose reward components differ although the total does not."""
     signal = agent.section.signal
     if not signal.num_signal_in_components_only:
         return None
@@ -147,8 +152,9 @@ def signal_only_in_components(agent: AgentPart) -> Finding | None:
         "signal_only_in_components",
         "note",
         f"in {signal.num_signal_in_components_only} of {signal.num_zero_signal} tasks"
-        " whose total reward is always the same, a component of it differs",
-        "a trainer that normalises each component by itself (GDPO) can learn from them",
+        " whose total reward is always the same, one of its components differs",
+        "use a trainer that normalizes each component separately (GDPO) to learn from"
+        " these tasks",
         tasks=signal.num_signal_in_components_only,
         zero_signal=signal.num_zero_signal,
     )

@@ -1,1 +1,1 @@
-"""What a section holds, one file each: its models, and how they are made."""
+"""The parts of a section, one module each: its schema and its computation."""

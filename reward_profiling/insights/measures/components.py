@@ -1,4 +1,4 @@
-"""Components of the reward (GDPO): each by its own numbers."""
+"""Components of the reward (GDPO): numbers for each of them."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -13,7 +13,7 @@ from reward_profiling.profiling.rollout_table import RolloutTable
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of `reward_components` (GDPO), by its own numbers."""
+    """The numbers of one of `reward_components` (GDPO)."""
 
     name: str
     """Its name in the records."""
@@ -40,7 +40,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def components_of(
     table: RolloutTable, units: Sequence[Unit], tolerance: float
 ) -> tuple[tuple[Component, ...], int]:
-    """Return the components' numbers, and in how many tasks only they differ."""
+    """Return the components' numbers, and how many tasks differ only there."""
     constant = {
         place
         for place, unit in enumerate(units)

@@ -1,4 +1,4 @@
-"""Coverage: how much of a plan there is."""
+"""Coverage: how much of a plan was collected."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _NO_CLASS = "unknown"
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much of a plan there is; the states add up to `planned`."""
+    """How much of a plan was collected; the states add up to `planned`."""
 
     num_tasks: int
     """(task, agent) pairs that were planned."""
@@ -30,7 +30,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Rollouts with a record whose reward is missing, null, text or not finite."""
 
     masked: int
-    """Rollouts with a record whose reward measures nothing, by the server's word."""
+    """Rollouts with a record that the server masked: their reward does not count."""
 
     failed: int
     """Rollouts without a record but with a recorded failure."""
@@ -51,7 +51,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def coverage_of(table: RolloutTable, units: Sequence[Unit]) -> Coverage:
-    """Count the rollouts of some units by what became of them."""
+    """Count the rollouts of some units by their state."""
     counts: Counter[int] = Counter()
     classes: Counter[str] = Counter()
     for unit in units:

@@ -1,6 +1,6 @@
 """Signal: whether a task's rewards differ, and how many groups of rollouts would teach.
 
-GRPO's advantage is zero in a group of equal rewards, whatever their value; equal is
+GRPO's advantage is zero in a group of equal rewards, whatever their value. Equal means
 max - min <= tolerance, not std == 0 and not mean in {0, 1}. Formulas:
 `statistics.md` D3 and D4.
 """
@@ -22,14 +22,14 @@ from reward_profiling.profiling.rollout_table import RolloutTable
 GROUP_SIZES = (4, 8, 16, 32)
 
 TaskClass = Literal["never", "sometimes", "always", "undetermined"]
-"""By how many of a task's scored rollouts passed: none, some, all; "undetermined" with
-fewer than two of them."""
+"""How many of a task's scored rollouts passed: none, some or all; "undetermined" below
+two scored rollouts."""
 
 
 class UsefulGroups(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """Of groups of `group_size` rollouts of a task, how many would teach (GRPO)."""
+    """How many groups of `group_size` rollouts of a task would teach (GRPO)."""
 
     group_size: int
     """G: rollouts of one task in a group."""
@@ -42,33 +42,33 @@ class UsefulGroups(
     """The same, of groups with both passes and misses (DAPO's dynamic sampling)."""
 
     num_tasks: int
-    """Tasks that both stand on."""
+    """Tasks behind both."""
 
     plug_in_useful_share: float | None
-    """The same as `useful_share` over all tasks with two scored rollouts or more; those
-    with fewer than G by the frequencies seen, which claims too much certainty."""
+    """Like `useful_share`, over all tasks with two scored rollouts or more. Tasks with
+    fewer than G use their observed frequencies, which overstates certainty."""
 
     plug_in_mixed_share: float | None
-    """The same as `mixed_share`, likewise."""
+    """Like `mixed_share`, over the same tasks."""
 
     num_plug_in_tasks: int
-    """Tasks that these stand on."""
+    """Tasks behind the two plug-in shares."""
 
     num_short_tasks: int
-    """Of those, tasks with fewer than G: where frequencies stand in."""
+    """Of those, tasks with fewer than G rollouts, which use frequencies."""
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many tasks a difficulty band in use elsewhere would keep."""
+    """How many tasks a published difficulty band would keep."""
 
     name: str
-    """Who uses it."""
+    """Who published it."""
 
     rule: str
     """The rule on the pass rate."""
 
     num_kept: int
-    """Tasks inside, judged by counts."""
+    """Tasks inside the band, compared as exact fractions."""
 
     num_tasks: int
     """Tasks judged: those with two scored rollouts or more."""
@@ -93,8 +93,8 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Tasks whose rewards differ by more than the tolerance."""
 
     num_zero_signal: int
-    """Tasks with two scored rollouts or more whose rewards do not: constant, whatever
-    the constant."""
+    """Tasks with two scored rollouts or more whose rewards are all the same, whatever
+    their value."""
 
     zero_signal_share: float | None
     """num_zero_signal / (num_signal + num_zero_signal); None where both are 0."""
@@ -103,11 +103,11 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Of the zero-signal tasks, those with a component that differs."""
 
     never_upper_bound: float | None
-    """Pass rate that a "never" task may still have: the one-sided bound at the least
-    number of rollouts among them; None where there is none."""
+    """Pass rate that a "never" task may still have: the one-sided bound for the
+    smallest number of rollouts among them; None without such a task."""
 
     never_rollouts: int | None
-    """That least number."""
+    """That smallest number."""
 
     groups: tuple[UsefulGroups, ...]
     """For group sizes 4, 8, 16 and 32."""
@@ -116,11 +116,11 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """In order of name."""
 
     bands: tuple[Band, ...] = ()
-    """Difficulty bands in use elsewhere, and what they would keep."""
+    """Published difficulty bands, and how many tasks they would keep."""
 
 
 def signal_of(table: RolloutTable, units: Sequence[Unit], tolerance: float) -> Signal:
-    """Return whether some units can teach.
+    """Return how many of some units can teach.
 
     Rewards that differ by no more than `tolerance` are the same.
     """
@@ -157,7 +157,7 @@ def task_class(n: int, c: int) -> TaskClass:
 
 
 def informativeness(n: int, c: int) -> float | None:
-    """Return p(1 - p) of the pass rate, which bounds what a step can gain.
+    """Return p(1 - p) of the pass rate, which bounds the gain of a training step.
 
     Source: arXiv 2504.03380. None below two rollouts.
     """
@@ -165,7 +165,7 @@ def informativeness(n: int, c: int) -> float | None:
 
 
 def useful_share(counts: Signature, group_size: int) -> float:
-    """Return the unbiased share of groups whose rewards differ, of all in a task.
+    """Return the unbiased share of a task's groups whose rewards differ.
 
     1 - sum of C(n_v, G) / C(n, G) over the distinct rewards v; for passes and misses
     this is D3's 1 - C(c,G)/C(n,G) - C(n-c,G)/C(n,G).
@@ -181,12 +181,13 @@ def useful_share(counts: Signature, group_size: int) -> float:
 
 
 def plug_in_share(counts: Signature, group_size: int) -> float:
-    """Return the same by the frequencies seen: 1 - sum of p_v^G.
+    """Return the same from observed frequencies: 1 - sum of p_v^G.
 
-    Frequencies of few rollouts claim too much: a task that showed one reward only
-    might show another.
+    Frequencies of few rollouts overstate certainty: a task that showed only one reward
+    may show another later.
     """
     n = sum(counts)
+    # Exact: floats would make 1 - (1/2)^32 - (1/2)^32 depend on the order of terms.
     kept = sum(Fraction(count, n) ** group_size for count in counts)
     return float(1 - kept)
 
@@ -203,7 +204,7 @@ def useful_groups(
 ) -> tuple[UsefulGroups, ...]:
     """Return the expected share of useful groups for each group size.
 
-    `signatures` and `passes` count tasks; those below two rollouts are left out.
+    `signatures` and `passes` count tasks. Tasks below two rollouts do not count.
     """
     mixed: Counter[Signature] = Counter()
     for (n, c), tasks in passes.items():
@@ -267,10 +268,11 @@ _BANDS: tuple[tuple[str, str, Callable[[Fraction], bool]], ...] = (
 
 
 def bands(passes: PassCounts) -> tuple[Band, ...]:
-    """Return what the bands of `statistics.md` D4 would keep, judged by counts.
+    """Return how many tasks the bands of `statistics.md` D4 would keep.
 
-    Tasks below two rollouts are not judged.
+    Tasks below two rollouts do not count.
     """
+    # Fractions, since 3/10 must not fall out of a band for being 0.30000000000000004.
     judged = {Fraction(c, n): 0 for n, c in passes if n >= MIN_ROLLOUTS}
     for (n, c), tasks in passes.items():
         if n >= MIN_ROLLOUTS:

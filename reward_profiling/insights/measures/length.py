@@ -1,7 +1,7 @@
 """Length: reward against output tokens, what was cut off, what is empty.
 
-Longer answers of harder tasks make a correlation over all rollouts say little; the one
-within tasks takes each task's own means off first (`statistics.md` D5).
+Harder tasks have longer answers, so a correlation over all rollouts says little. The
+correlation within tasks first subtracts each task's own means (`statistics.md` D5).
 """
 
 import math
@@ -190,8 +190,8 @@ def _subset(table: RolloutTable, rows: list[int], threshold: float) -> Subset:
 def correlate(tasks: Groups, tolerance: float) -> Correlation:
     """Correlate reward with output tokens, over all rollouts and within tasks.
 
-    `tasks[t]` is (tokens, rewards) of the rollouts of task t that have both. Rewards
-    that span no more than `tolerance` are constant: the correlation is None.
+    `tasks[t]` is (tokens, rewards) of the rollouts of task t that have both. If the
+    rewards span no more than `tolerance`, the correlation is None.
     """
     tasks = [(tokens, rewards) for tokens, rewards in tasks if tokens]
     x = list(chain.from_iterable(tokens for tokens, _ in tasks))

@@ -1,4 +1,4 @@
-"""Passing: of one rollout, of k tries at a task, and of the answer most give.
+"""Passing: one rollout, k tries at a task, and the majority answer.
 
 Estimators: `statistics.md` D1; pass@k is Chen et al. 2021 (arXiv 2107.03374), unbiased
 and undefined for k > n, where 1 - (1 - c/n)^k would be too low.
@@ -39,7 +39,7 @@ class PassAt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Chance that all k pass, pass^k (unbiased)."""
 
     num_tasks: int
-    """Tasks that both stand on."""
+    """Tasks behind both."""
 
     pass_at_k_error: float | None
     """Standard error of `pass_at_k` over tasks; None below two."""
@@ -49,10 +49,10 @@ class PassAt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Majority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the answer that most rollouts of a task give comes to."""
+    """How often the majority answer of a task passes."""
 
     pass_rate: float
-    """Share of tasks whose commonest answer passes; a tie counts by halves, thirds …"""
+    """Share of tasks whose most common answer passes; tied answers share the task."""
 
     num_tasks: int
     """Tasks with at least one scored rollout that has an answer: its n."""
@@ -61,10 +61,10 @@ class Majority(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Scored rollouts that have an answer."""
 
     num_tied: int
-    """Tasks in which several answers were the commonest."""
+    """Tasks in which several answers were equally common."""
 
     num_split: int
-    """Tasks in which rollouts of one answer both passed and missed; the larger part
+    """Tasks in which one answer both passed and failed; its more frequent verdict
     counts."""
 
 
@@ -90,7 +90,7 @@ class Passing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """By k, ascending: every k to 16, then powers of two and the most repeats."""
 
     majority: Majority | None = None
-    """None where no answer field was named, or no record has it."""
+    """None if no answer field was given, or no record has it."""
 
 
 def passing_of(
@@ -101,8 +101,8 @@ def passing_of(
 ) -> Passing:
     """Return how often rollouts of some units pass.
 
-    `answers[row]` is a digest of the extracted answer, 0 where a record has none; None
-    where no answer field is named.
+    `answers[row]` is a digest of the extracted answer, 0 if a record has none; None if
+    no answer field is given.
     """
     rates = [unit.c / unit.n for unit in units if unit.n]
     return Passing(
@@ -126,7 +126,7 @@ def passing_of(
 def _answered(
     table: RolloutTable, unit: Unit, answers: Sequence[int], threshold: float
 ) -> list[tuple[int, bool]]:
-    """Return (answer, whether it passes) of the scored rollouts that have an answer."""
+    """Return (answer, passes) of each scored rollout that has an answer."""
     return [
         (answers[row], is_pass(table.reward[row], threshold))
         for row in scored_rows(table, unit.rows)
@@ -135,12 +135,13 @@ def _answered(
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the unbiased chance that one of k tries passes, c of n having passed.
+    """Return the unbiased chance that one of k tries passes, if c of n passed.
 
-    Whole numbers until the last division, so that it is exactly rounded.
+    All arithmetic before the last division is on integers, so the result is correctly
+    rounded.
 
     Raises:
-        ValueError: k is not in 1..n; with more tries than rollouts it is unknown.
+        ValueError: k is not in 1..n; more tries than rollouts cannot be estimated.
     """
     _check(n, k)
     ways = math.comb(n, k)
@@ -159,11 +160,11 @@ def pass_hat_k(n: int, c: int, k: int) -> float:
 
 def _check(n: int, k: int) -> None:
     if not 1 <= k <= n:
-        raise ValueError(f"{k} tries cannot be judged by {n} rollouts")
+        raise ValueError(f"{n} rollouts cannot estimate {k} tries")
 
 
 def ks(most: int) -> Iterator[int]:
-    """Yield the k that a curve shows: all to 16, powers of two, and the most."""
+    """Yield the k of a curve: every k to 16, then powers of two and the largest."""
     yield from range(1, min(most, _EVERY_K) + 1)
     power = 2 * _EVERY_K
     while power < most:
@@ -176,7 +177,7 @@ def ks(most: int) -> Iterator[int]:
 def pass_curve(counts: PassCounts) -> tuple[PassAt, ...]:
     """Return pass@k and pass^k by k, each over the tasks with n >= k.
 
-    Empty where no task has a scored rollout.
+    Empty if no task has a scored rollout.
     """
     most = max((n for n, _ in counts), default=0)
     return tuple(_point(counts, k) for k in ks(most))
@@ -197,12 +198,12 @@ def _point(counts: PassCounts, k: int) -> PassAt:
 
 
 def majority(tasks: Iterable[Sequence[tuple[int, bool]]]) -> Majority | None:
-    """Return how often the answer that most rollouts of a task give passes.
+    """Return how often the most common answer of a task passes.
 
-    `tasks[t][r]` is (answer, whether it passes) of a scored rollout that has an
-    answer. Of answers that are equally common each counts by its share; an answer
-    whose rollouts do not agree passes when more of them pass than miss, and by half
-    when as many. None where no task has an answer.
+    `tasks[t][r]` is (answer, passes) of a scored rollout that has an answer. Equally
+    common answers share their task. An answer with different verdicts takes the more
+    frequent one; half a pass if both are equally frequent. None if no task has an
+    answer.
     """
     rates: Counter[Fraction] = Counter()
     rollouts = tied = split = 0

@@ -1,4 +1,4 @@
-"""Reward: the mean, how sure it is, and over what.
+"""Reward: the mean, its precision, and its basis.
 
 Formulas: `statistics.md` D2.
 """
@@ -28,7 +28,7 @@ from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
 class RewardEstimate(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """The mean reward, how sure it is, and over what."""
+    """The mean reward, its precision, and its basis."""
 
     macro_mean: float | None
     """The headline: mean over tasks of the task's mean reward."""
@@ -37,25 +37,25 @@ class RewardEstimate(
     """Scored tasks: the headline's n."""
 
     standard_error: float | None
-    """Of the headline, tasks being the sample: std of the task means / sqrt(n). None
+    """Of the headline, with tasks as the sample: std of the task means / sqrt(n). None
     below two tasks."""
 
     interval: Interval | None
-    """Of the headline (`uncertainty.mean_interval`); need not be symmetric about it.
-    None where `caution` says why."""
+    """Of the headline (`uncertainty.mean_interval`); it may be asymmetric. None for the
+    reason in `caution`."""
 
     caution: str | None
-    """Why there is no interval, or what is to be thought of; None where nothing is."""
+    """Why there is no interval, or how it misleads; None if neither applies."""
 
     rerun_standard_error: float | None
-    """How far the headline would move were the same tasks run again, tasks being fixed:
+    """How far the headline would move if the same tasks were run again:
     sqrt(sum of var_i / n_i) / N over tasks with two rollouts or more."""
 
     num_rerun_tasks: int
     """Tasks behind `rerun_standard_error`: its N."""
 
     micro_mean: float | None
-    """Mean over rollouts, each counting the same."""
+    """Mean over rollouts, all with the same weight."""
 
     num_rollouts: int
     """Scored rollouts: the n of `micro_mean`."""
@@ -64,7 +64,7 @@ class RewardEstimate(
     """Of `micro_mean`, clustered by task with the C/(C - 1) correction."""
 
     mean_failures_as_zero: float | None
-    """The headline, were every failed and unscored rollout a reward of 0."""
+    """The headline if every failed and unscored rollout had a reward of 0."""
 
     num_tasks_failures_as_zero: int
     """Its n: tasks with a scored, failed or unscored rollout."""

@@ -1,1 +1,1 @@
-"""What a plan adds to its rows from files of its own: a prompt, and skills."""
+"""What a plan adds to its rows from other files: a prompt, and skills."""

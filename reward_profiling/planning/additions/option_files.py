@@ -1,4 +1,4 @@
-"""The files that a plan's options name: read into what they add to each row."""
+"""Reads the files that a plan's options name, for what they add to each row."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def read_additions(options: PlanOptions) -> tuple[Additions, list[str]]:
     """Read the files that the options name.
 
     Returns:
-        What they add to rows, and what of them means nothing, one sentence each.
+        What they add to rows, and a warning for each part without effect.
 
     Raises:
         ConfigError: a file cannot be read, or is no template.
@@ -23,8 +23,8 @@ def read_additions(options: PlanOptions) -> tuple[Additions, list[str]]:
         prompt, unknown = read_prompt(Path(options.prompt_config))
         if unknown:
             warnings.append(
-                f"{options.prompt_config}: {', '.join(unknown)} means nothing in a"
-                " prompt template; it has user and system"
+                f"{options.prompt_config}: a prompt template has user and system, so"
+                f" {', '.join(unknown)} has no effect"
             )
     if options.skills is not None:
         skills = read_skills(options.skills)

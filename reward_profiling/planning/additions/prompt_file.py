@@ -10,7 +10,7 @@ from reward_profiling.planning.additions.prompt_template import PromptTemplate
 
 
 def read_prompt(path: Path) -> tuple[PromptTemplate, list[str]]:
-    """Return the template, and the other names in its file, which mean nothing.
+    """Return the template, and the other names in its file, which have no effect.
 
     Raises:
         ConfigError: the file cannot be read, or is no template.
@@ -27,7 +27,7 @@ def read_prompt(path: Path) -> tuple[PromptTemplate, list[str]]:
     except OptionsError as error:
         faults = str(error).replace("\n", "; ")
         raise ConfigError(
-            f'{path} is no prompt template, which has "user" and maybe "system", both'
-            f" text: {faults}"
+            f'{path} is not a prompt template; give it "user" and optionally "system",'
+            f" both text: {faults}"
         ) from error
     return template, [name for name in found if name not in names]

@@ -1,9 +1,8 @@
 """Prompt templates: text with places for a row's own fields.
 
 Places are written as for Python's `str.format`, as Gym fills them: `{question}`,
-`{options[0]}`, `{score:.2f}`; `{{` and `}}` are braces. A template may come from
-anywhere, so that a place reads members of the row and nothing else: no attributes,
-whose values would be memory addresses at best.
+`{options[0]}`, `{score:.2f}`; `{{` and `}}` are braces. Templates are not trusted: a
+place reads members of the row and nothing else. It cannot read attributes of objects.
 """
 
 import re
@@ -58,7 +57,7 @@ class PromptTemplate(Checked):
 
 
 def _places(text: str) -> Iterator[str]:
-    """Yield what stands in a template's places, those in format specs included.
+    """Yield the fields of a template's places, also those within format specs.
 
     Raises:
         ValueError: braces do not match, or a conversion is unknown.
@@ -67,7 +66,7 @@ def _places(text: str) -> Iterator[str]:
         if place is None:
             continue
         if conversion not in _CONVERSIONS:
-            raise ValueError(f"{{{place}!{conversion}}} asks for no known conversion")
+            raise ValueError(f"{{{place}!{conversion}}} has an unknown conversion")
         yield place
         yield from _places(spec or "")
 
@@ -87,8 +86,7 @@ def _members(place: str) -> list[str]:
     rest = place[len(name) :]
     if _MEMBER.sub("", rest):
         raise ValueError(
-            f"{{{place}}} reads an attribute, and only members can be read, as in"
-            f" {{{name}[member]}}"
+            f"{{{place}}} reads an attribute; write {{{name}[member]}} to read a member"
         )
     return [name, *_MEMBER.findall(rest)]
 
@@ -119,7 +117,7 @@ class _Filler(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401
         if _TOO_WIDE.search(format_spec):
-            # A width may come from the row itself; padding must not eat the memory.
+            # A row may set the width itself, and a huge one would fill the memory.
             raise RecordError(f"asks for a width or precision of {format_spec!r}")
         return format(value, format_spec)
 

@@ -1,11 +1,11 @@
 """The plan, `<stem>_materialized_inputs.jsonl`: one line per planned rollout.
 
-Lines stand in dispatch order, repeats of a task with their rollout index last. The file
-is written whole or not at all, so that every line of it is whole; a line that cannot be
-read is refused with file and line.
+Lines are in dispatch order, and each ends with its rollout index. The file is written
+completely or not at all, so every line is complete; a line that cannot be read is an
+error with file and line.
 
-Here rows are read whole. Who needs less reads it faster: requests by
-`planned_rollouts`, what profiling keeps by `plan_scan`.
+This module reads complete rows. `planned_rollouts` and `plan_scan` read only what
+requests and profiling need, and are faster.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -167,8 +167,8 @@ class _Prompt(msgspec.Struct, rename=wire.gym_name):
 def read_labels(path: Path) -> dict[TaskIndex, str]:
     """Return what each task is called, by task index; see `task_label`.
 
-    A line that cannot be read is passed over: labels are an aid, and the readers of the
-    plan tell what is wrong with a line.
+    A line that cannot be read is skipped: labels are optional, and other readers of the
+    plan report bad lines.
 
     Raises:
         ConfigError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""The plan, read in one pass into columns; what agents are asked is passed over."""
+"""The plan, read in one pass into columns, without the prompts."""
 
 from collections.abc import Sequence
 from itertools import repeat

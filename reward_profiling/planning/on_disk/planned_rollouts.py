@@ -1,8 +1,8 @@
 """The plan's lines, read without building what a collection does not need.
 
-A line goes to the server as the bytes that it is; only its key, what runs it and what
-its record is stamped with are taken from it. A materialized task row goes as an episode
-request, whose task is made of the row's own bytes.
+The server gets the bytes of the line unchanged; only its key, its runner and the stamps
+of its record are read. A materialized task row becomes an episode request that contains
+the row's own bytes.
 """
 
 import re
@@ -101,8 +101,8 @@ def dealt(items: Iterable[T], index: int, count: int) -> Iterator[T]:
     """Yield those of `items` that are dealt to shard `index`, in order.
 
     Every item is in exactly one of the `count` shards 0 … count - 1. Neighbouring lines
-    of a plan belong to one task and one environment, so that dealing them like cards
-    gives every shard some of each.
+    of a plan belong to one task and one environment, so dealing them like cards gives
+    every shard some of each.
     """
     return islice(items, index, None, count)
 
@@ -191,7 +191,7 @@ def _runner(head: _PlanLine, taskset: str | None) -> tuple[str | None, str | Non
             " the inputs again with --environment-server-routes"
         )
     raise RecordError(
-        "names no agent; materialize the inputs again with the servers up (run), or"
+        "has no agent; materialize the inputs again with running servers (`run`), or"
         " with --default-agent"
     )
 

@@ -1,8 +1,8 @@
 """The manifest, `<stem>_run.json`: what a plan was made from, and for which model.
 
-One JSON object, written whole or not at all. The plan itself is the truth; the manifest
-names what it came from, so that a change can be told by its setting. A directory of
-Gym's has no manifest, which reads as an empty one.
+One JSON object, written completely or not at all. The plan itself is authoritative; the
+manifest records its origin, so that a message can name the setting that changed. Gym
+writes no manifest; a missing one is read as an empty one.
 """
 
 from dataclasses import dataclass
@@ -117,10 +117,9 @@ def read_manifest(files: RunFiles) -> Manifest:
 def sound_manifest(files: RunFiles) -> Manifest:
     """Read an output's manifest; an empty one where it is damaged.
 
-    For who only looks whether a plan would change. The plan's own lines say that, and
-    the manifest adds no more than the name of a setting: a damaged one must not stop a
-    run that has nothing to do. Who goes on to write a plan reads it with
-    `read_manifest`, and refuses the damage there.
+    For checking whether a plan would change. The plan's own lines decide that; the
+    manifest only adds the name of a setting, so a damaged one must not stop a run that
+    has nothing to do. Writing a plan uses `read_manifest`, which refuses the damage.
 
     Raises:
         ConfigError: the file cannot be read.

@@ -1,1 +1,1 @@
-"""Gym's three profile files: what stands in them, to the last bit."""
+"""Gym's three profile files: their content, equal to the last bit."""

@@ -53,7 +53,7 @@ class Profile(msgspec.Struct, frozen=True):
     tasks: Iterable[TaskProfile]
     """Ascending task index, then label; made as they are asked for, once."""
     agents: list[dict[str, Any]]
-    """Ascending label; agents that are wholly masked come last."""
+    """Ascending label; agents whose records are all masked come last."""
     repeats: list[dict[str, Any]]
     """Ascending label, then rollout index."""
     completion: Completion

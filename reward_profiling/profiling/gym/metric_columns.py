@@ -215,7 +215,7 @@ def describe_column(
         "min": low if every_int else float(low),
         "median": moments.median(present),
     }
-    # Gym drops what is not a number, for instance the spread of sums that overflow.
+    # Gym drops NaN, for instance the spread of sums that overflow.
     if deviation is not None and not math.isnan(deviation):
         found["std"] = deviation
     if math.isnan(average):

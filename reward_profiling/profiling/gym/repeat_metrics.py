@@ -110,14 +110,14 @@ def _by_rollout_index(rollouts: Sequence[Index]) -> list[tuple[Index, Sequence[i
     if len(set(map(type, distinct))) > 1:
         raise RecordError(
             f"{wire.ROLLOUT_INDEX} is text in some tasks and a number in others;"
-            " repeats cannot be put in order"
+            " use one kind, so that repeats can be put in order"
         )
     count = len(distinct)
     first = rollouts[:count]
     if len(rollouts) % count == 0 and list(first) * (len(rollouts) // count) == list(
         rollouts
     ):
-        # Each repeat is every so-manieth record, as where all tasks have the same.
+        # All tasks have the same repeats, so each repeat is every nth record.
         positions = [range(at, len(rollouts), count) for at in range(count)]
         return sorted(zip(first, positions, strict=True), key=itemgetter(0))
     found: dict[Index, array[int]] = {}
@@ -133,7 +133,8 @@ def _as_number(index: int | str) -> int:
         return int(index)
     except ValueError as error:
         raise RecordError(
-            f"{wire.ROLLOUT_INDEX} is {index!r}; repeats are compared by number"
+            f"{wire.ROLLOUT_INDEX} is {index!r}; give repeats numbers, so that they can"
+            " be compared"
         ) from error
 
 
@@ -164,7 +165,7 @@ def _mean_std_error(
 ) -> tuple[float, float, float]:
     average, deviation = moments.mean_and_std(values, whole=whole, full=True)
     if average is None or deviation is None:
-        raise ValueError("no values have no mean")
+        raise ValueError("an empty list has no mean")
     return average, deviation, deviation / math.sqrt(len(values))
 
 

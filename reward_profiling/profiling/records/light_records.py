@@ -15,8 +15,8 @@ from reward_profiling.profiling.records.record_columns import NotFinite
 def light_record(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result without what profiling does not read, in the same order.
 
-    Members that are lists or objects become null, but for a reward, which is shown as
-    it is; of `response`, usage stays.
+    Members that are lists or objects become null. Exceptions: a reward stays as it is,
+    and `response` keeps its usage.
 
     Raises:
         RecordError: the key is unusable, or `response` or its usage is no object and

@@ -27,7 +27,9 @@ def read_answers(rollouts: Path, field: str) -> Iterator[tuple[RolloutKey, int]]
         ConfigError: the file cannot be read, or the field is a part of the key.
     """
     if field in {wire.TASK_INDEX, wire.ROLLOUT_INDEX}:
-        raise ConfigError(f"{field} says which rollout it is, and not what it answers")
+        raise ConfigError(
+            f"{field} identifies the rollout and is not its answer; give another field"
+        )
     decode = _decoder(field).decode
     for line in read_lines(rollouts):
         try:

@@ -46,7 +46,7 @@ class Reply(NamedTuple):
 
 
 class NotFinite(Enum):
-    """A reward that is a number to JSON's writer, and to nobody else."""
+    """A reward that some writers put into JSON although it is not finite."""
 
     NAN = "NaN"
     INFINITE = "not finite"
@@ -96,7 +96,7 @@ class RecordColumns(msgspec.Struct):
         lines: Sequence[int],
         replies: Sequence[Reply] = (),
     ) -> None:
-        """Append records: members that are objects are left out, but for usage."""
+        """Append records without their members that are objects, except usage."""
         self.extend_batches(batches_of(rows), file, lines, replies)
 
     def extend_batches(
@@ -199,7 +199,7 @@ class RecordColumns(msgspec.Struct):
     def arrange(self, order: Sequence[int]) -> None:
         """Put the records in another order, or keep some of them.
 
-        One column after the other, so that there are never two of all.
+        One column after the other, so that memory never holds two complete copies.
         """
         self.close()
         kept = order if self.has_replies else []

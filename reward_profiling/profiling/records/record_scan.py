@@ -1,8 +1,8 @@
-"""Collected records, read in one pass into columns; a `response` is never built.
+"""Reads collected records into columns in one pass, without building a `response`.
 
-A line is decoded into its plain members alone: objects and lists are passed over, but
-for the usage of a `response`. A line that cannot be decoded like that is parsed whole,
-which gives the values, or the error, of the exact parser.
+Only the plain members of a line are decoded: objects and lists are skipped, except the
+usage of a `response`. If that fails, the exact parser parses the whole line and gives
+its values, or its error.
 """
 
 from collections.abc import Callable, Sequence
@@ -161,7 +161,7 @@ class Scan:
             return
         batches = batches_of(self._rows)
         if unusual := [at for b in batches if not _is_usual(b) for at in b.at]:
-            self._mend(sorted(unusual))  # of several faults, the first line's is told
+            self._mend(sorted(unusual))  # report the fault of the first line
             batches = batches_of(self._rows)
         self._columns.extend_batches(batches, self._file, self._lines, self._replies)
         for read in (self._rows, self._lines, self._places, self._replies):

@@ -94,7 +94,7 @@ def find_shapes(
     else:
         told += [bytes(len(records))] * 3
     columns = [*told, *(field.of(records).kinds for field in fields)]
-    # Columns that are the same in all rows take no part, but for one to go by.
+    # Skip columns that are the same in all rows, but keep one to iterate over.
     only = [None, *map(_only_value, columns[1:])]
     varied = [c for c, one in zip(columns, only, strict=True) if one is None]
     known: dict[tuple[int, ...], int] = {}

@@ -1,10 +1,9 @@
 """`<stem>_rollout_metrics.parquet`: one row per planned rollout, in key order.
 
-It is a table to analyse, and what a later profile reads instead of the records. The
-columns without an underscore in front are for people: `COLUMNS` lists them. The others,
-and what the file says of itself, keep what these alone would lose (which numbers were
-whole, in which order they stood), so that a profile made from the columns is equal to
-the byte.
+It is a table to analyse, and a later profile reads it instead of the records. Columns
+without a leading underscore are for people: `COLUMNS` lists them. The others, and the
+file's metadata, keep what these would lose (which numbers were integers, their order),
+so that a profile made from the columns has the same bytes.
 
 `_shape` is a number for all that is small about a record: position, from 1, in the
 file's list of shapes; 0 where there is no record. `_own/<name>` is a number whose name
@@ -37,7 +36,7 @@ COLUMNS = (
     PublicColumn("agent", "text", "Agent that was to run it."),
     PublicColumn("label", "text", "That agent's name in Gym's files; null for none."),
     PublicColumn("status", "text", "scored, unscored, masked, failed or missing."),
-    PublicColumn("masked", "boolean", "Whether its reward measures nothing."),
+    PublicColumn("masked", "boolean", "Whether the server masked its reward."),
     PublicColumn("attempts", "int64", "Its recorded failures, 0 or more."),
     PublicColumn("failure_class", "text", "Class of the last one; null for none."),
     PublicColumn("reward", "double", "Its reward if it is scored."),
@@ -56,8 +55,8 @@ COLUMNS = (
     PublicColumn("file", "text", "File of its record, from the table's folder."),
     PublicColumn("line", "int64", "Line of its record in that file, from 1."),
 )
-"""One row is a planned rollout, and null is for what its record does not say, or for
-want of a record. Columns stand in this order, those of replies where they were read."""
+"""A row is a planned rollout; null means that it has no record, or that its record
+lacks the value. Columns come in this order; those of replies only if they were read."""
 
 
 class DuplicateRecords(msgspec.Struct, frozen=True):

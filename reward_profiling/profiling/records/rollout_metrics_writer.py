@@ -66,7 +66,7 @@ class _Part(NamedTuple):
 
 
 def write_rollout_metrics(run: MatchedRun, outputs: Glimpses) -> None:
-    """Write a run's columns, whole or not at all.
+    """Write a run's columns, completely or not at all.
 
     `outputs` is what the files of the profile were when they had been written.
 

@@ -1,8 +1,8 @@
-"""The records of a run: from the columns of an earlier profile, and what came since.
+"""The records of a run: the columns of an earlier profile, plus newer records.
 
-Columns are never trusted over the files. Where they are damaged, foreign, of another
-version or other files, or where a file was changed but at its end, everything is read
-again, and that is said.
+The files win over the columns. If the columns are damaged, foreign, from another
+version or from other files, or if a file was changed anywhere except at its end,
+everything is read again, with a note.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ class FoundRecords(NamedTuple):
 def find_records(
     columns: Path, rollouts: Sequence[Path], options: ScanOptions, *, rebuild: bool
 ) -> FoundRecords:
-    """Read the records of some files, as few bytes of them as will do.
+    """Read the records of some files, and as few bytes as possible.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -64,7 +64,7 @@ def find_records(
         try:
             stored = _usable(columns, rollouts, options)
         except UnusableError as error:
-            note = f"{columns} was made anew: {error}"
+            note = f"{columns} was rebuilt: {error}"
         else:
             if stored is not None:
                 return _extended(stored, rollouts, seen, options)
@@ -75,7 +75,7 @@ def find_records(
 def _usable(
     columns: Path, rollouts: Sequence[Path], options: ScanOptions
 ) -> StoredRecords | None:
-    """Return the stored records; None where they are sound, but not enough."""
+    """Return the stored records; None if they are valid but incomplete."""
     stored = read_rollout_metrics(columns)
     if options.replies and not stored.head.has_replies:
         return None

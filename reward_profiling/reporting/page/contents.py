@@ -1,10 +1,11 @@
-"""The page as a whole, from insights: what is said, in which order."""
+"""The whole page, from insights: its parts and their order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from reward_profiling.insights.document import Insights
+from reward_profiling.numerics.figures import setting
 from reward_profiling.profiling.finding import Evidence, Finding
 from reward_profiling.reporting.page.marks import key_numbers, reward_spread
 from reward_profiling.reporting.page.parts import Card, Chart, Page
@@ -65,7 +66,7 @@ def page(insights: Insights, names: Mapping[str, str]) -> Page:
 
 
 def _paired(charts: Sequence[Chart]) -> tuple[Chart, ...]:
-    """Return the charts, each wide that has no narrow one to stand beside."""
+    """Return the charts; a narrow one without a neighbour becomes wide."""
     paired: list[Chart] = []
     for is_wide, group in groupby(charts, lambda chart: chart.is_wide):
         run = list(group)
@@ -76,7 +77,7 @@ def _paired(charts: Sequence[Chart]) -> tuple[Chart, ...]:
 
 
 def _title(insights: Insights) -> str:
-    """Say the result in one sentence: how much was tried, and what came of it."""
+    """Say the result in one sentence: what was tried, and the outcome."""
     run = insights.run
     coverage = run.coverage
     tried = f"{count(coverage.planned, 'rollout')} of"
@@ -137,15 +138,15 @@ def _reading(insights: Insights) -> tuple[str, ...]:
     default = (
         "Headline means count failed and unscored rollouts as a reward of 0."
         if reading.failures_as_zero
-        else "Headline means are over scored rollouts; failed ones are left out."
+        else "Headline means cover scored rollouts only, not failed ones."
     )
     passes = (
-        f"A rollout passes with a reward of {number(reading.pass_threshold)} or more"
-        f" (less {reading.pass_tolerance:g} for rounding)."
+        f"A rollout passes with a reward of {setting(reading.pass_threshold)} or more"
+        f" (less {setting(reading.pass_tolerance)} for rounding)."
     )
     same = (
-        f"Rewards that differ by no more than {reading.signal_tolerance:g} are the"
-        " same."
+        f"Rewards that differ by no more than {setting(reading.signal_tolerance)}"
+        " are the same."
     )
     errors = (
         f"Intervals are at {share(reading.confidence)}; standard deviations divide by"
@@ -154,8 +155,8 @@ def _reading(insights: Insights) -> tuple[str, ...]:
     )
     said = [passes, same, errors, default]
     if reading.leave_out_empty:
-        said.append("Records without an answer are left out, as masked ones are.")
+        said.append("Records without an answer are left out, like masked records.")
     if reading.answer_field is not None:
         field = clean(reading.answer_field, _TITLE_NAME)
-        said.append(f"Answers are compared by the field {field}.")
+        said.append(f"The field {field} holds the answer that is compared.")
     return tuple(said)

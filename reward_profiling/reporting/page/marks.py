@@ -1,12 +1,13 @@
-"""Headline numbers: each with its interval or the word why not, and with its n."""
+"""Headline numbers: each with its n, and with its interval or the reason for none."""
 
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.measures.reward import RewardEstimate
 from reward_profiling.insights.section import Section
+from reward_profiling.numerics.figures import setting
 from reward_profiling.reporting.page.parts import KeyNumber
 from reward_profiling.reporting.page.words import count, interval, number, of, share
 
-_NO_SPREAD = "no interval: all of it is equal, or there is too little"
+_NO_SPREAD = "no interval: all values are equal, or there are too few"
 
 
 def key_numbers(insights: Insights) -> tuple[KeyNumber, ...]:
@@ -48,7 +49,7 @@ def _pass_rate(insights: Insights) -> KeyNumber:
     error = passing.pass_rate_error
     spread = f"standard error {share(error)}" if error else _NO_SPREAD
     return KeyNumber(
-        label=f"Pass rate at {number(insights.reading.pass_threshold)}",
+        label=f"Pass rate at {setting(insights.reading.pass_threshold)}",
         value="unknown" if passing.pass_rate is None else share(passing.pass_rate),
         spread="" if passing.pass_rate is None else spread,
         basis=f"{of(passing.passed, passing.num_rollouts)} rollouts of"
@@ -85,7 +86,7 @@ def _signal(run: Section) -> KeyNumber:
     return KeyNumber(
         label="Tasks that can teach",
         value=of(signal.num_signal, judged) if judged else "unknown",
-        spread=f"{count(signal.num_zero_signal, 'task')} with one reward throughout"
+        spread=f"{count(signal.num_zero_signal, 'task')} with equal rewards"
         if judged
         else "",
         basis="tasks with two scored rollouts or more",
@@ -99,13 +100,13 @@ def _majority(run: Section) -> KeyNumber | None:
         return None
     tied = f"{count(majority.num_tied, 'task')} tied" if majority.num_tied else ""
     return KeyNumber(
-        label="Commonest answer passes",
+        label="Most common answer passes",
         value=share(majority.pass_rate),
         spread=tied,
         basis=f"{count(majority.num_rollouts, 'rollout')} of"
         f" {count(majority.num_tasks, 'task')}",
         caution=f"{count(majority.num_split, 'task')} in which one answer both passed"
-        " and missed"
+        " and failed"
         if majority.num_split
         else "",
     )

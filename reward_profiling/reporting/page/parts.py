@@ -32,7 +32,7 @@ class Chart:
     """How to read it, and what is left out."""
 
     axes: str
-    """What stands on the axes, for those who do not see them."""
+    """What the axes show, for readers who cannot see them."""
 
     data: dict[str, Any]
     """What is drawn, as JSON."""
@@ -64,7 +64,7 @@ class KeyNumber:
     """What it was taken over: its n."""
 
     caution: str = ""
-    """Why it is worth less than it looks; empty where nothing is."""
+    """A reason to trust it less; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from reward_profiling.insights.document import Insights
 from reward_profiling.insights.measures.coverage import Coverage
 from reward_profiling.insights.section import Section
 from reward_profiling.insights.task_insights import TaskInsight
+from reward_profiling.numerics.figures import measured
 from reward_profiling.reporting.page.cloud import (
     MOST_POINTS,
     Point,
@@ -66,15 +67,15 @@ def _length_caption(insights: Insights, num_points: int) -> str:
     caption = (
         "Each scored rollout with a count of output tokens"
         if insights.has_rollouts
-        else "Each task at its means, since the insights of so large a run list no"
-        " rollouts"
+        else "Each task at its means, because the insights of so large a run do not"
+        " list rollouts"
     )
     if num_points > MOST_POINTS:
-        caption += "; where they stand thick, a larger mark stands for many"
+        caption += "; a larger mark stands for several points"
     unknown = insights.run.coverage.collected - insights.run.length.num_truncation_known
     if unknown > 0:
         caption += f". {count(unknown, 'record')} do not say whether they were cut off"
-    return f"{caption}. The line is the mean reward of equal parts, by length."
+    return f"{caption}. The line is the mean reward of equally large parts by length."
 
 
 def _length_points(insights: Insights) -> list[Point]:
@@ -112,7 +113,7 @@ def _length_title(insights: Insights) -> str:
     length = insights.run.length
     found = length.correlation
     if found.spearman is None:
-        said = "Reward and length do not vary together, as one of them never varies"
+        said = "No correlation of reward and length: one of them never varies"
     else:
         said = (
             f"Rank correlation of reward and output tokens {signed(found.spearman)},"
@@ -139,7 +140,7 @@ def _length_parts(parts: Sequence[Sequence[Point]], noun: str) -> TextTable:
             )
             for part in parts
         ),
-        "Equal parts by length.",
+        "Equally large parts by length.",
     )
 
 
@@ -172,9 +173,9 @@ def coverage_by_agent(insights: Insights, names: Mapping[str, str]) -> Chart | s
     present = [
         index for index in range(len(STATES)) if states(insights.run.coverage)[index]
     ]
-    caption = "Each bar is what was planned for an agent."
+    caption = "Each bar shows the rollouts planned for an agent."
     if len(agents) > len(drawn):
-        caption += f" The {len(drawn)} of {len(agents):,} agents that lack most."
+        caption += f" Shown: the {len(drawn)} of {len(agents):,} agents that lack most."
     return Chart(
         name="coverage",
         title=_coverage_title(insights.run.coverage, agents, names),
@@ -248,12 +249,13 @@ def completion(insights: Insights) -> Chart | str:
     unit = _unit(last.seconds)
     is_several = last.finished > 1
     half = next(point for point in points if 2 * point.finished >= last.finished)
+    middle = measured(half.seconds / unit.seconds)
     return Chart(
         name="completion",
         title=f"{count(last.finished, 'rollout')} finished within"
-        f" {last.seconds / unit.seconds:.3g} {unit.name}"
-        + (f", half of them after {half.seconds / unit.seconds:.3g}" * is_several),
-        caption="Time that collecting took, over all runs of this output.",
+        f" {measured(last.seconds / unit.seconds)} {unit.name}"
+        + (f", half of them after {middle}" * is_several),
+        caption="How long collecting took, over all runs of this output.",
         axes=f"Across: {unit.name} since the first rollout started. Up: rollouts"
         " finished.",
         data={

@@ -26,7 +26,7 @@ _NAME = 80
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> TextTable:
     note = ""
     if len(rows) > _MOST_ROWS:
-        note = f"The first {_MOST_ROWS} of {len(rows):,}; the insights hold them all."
+        note = f"The first {_MOST_ROWS} of {len(rows):,}; the insights list all."
     return TextTable(head, tuple(rows[:_MOST_ROWS]), note)
 
 
@@ -66,7 +66,7 @@ def _agent_row(section: Section, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _interval(reward: RewardEstimate) -> str:
-    """Return the mean's interval, or its error; a dash for a bare zero."""
+    """Return the mean's interval, or its error; a dash if that is 0."""
     bounds = reward.interval
     if bounds is not None and bounds.low < bounds.high:
         return interval(bounds)
@@ -92,7 +92,7 @@ def _means(insights: Insights) -> NamedTable:
     rows = (
         ("mean over tasks (the headline)", reward.macro_mean,
          reward.standard_error, tasks),
-        ("the same, were these tasks run again", reward.macro_mean,
+        ("the same, if these tasks were run again", reward.macro_mean,
          reward.rerun_standard_error, rerun),
         ("mean over rollouts, error clustered by task", reward.micro_mean,
          reward.micro_standard_error, rollouts),
@@ -104,7 +104,7 @@ def _means(insights: Insights) -> NamedTable:
         ("largest reward", reward.max, None, rollouts),
     )  # fmt: skip
     return NamedTable(
-        "Mean reward, every way",
+        "Mean reward, by every method",
         _table(
             ("", "value", "standard error", "over"),
             # An error of 0 claims a certainty that equal values do not give.
@@ -177,7 +177,7 @@ def _signal(insights: Insights) -> Iterator[NamedTable]:
             (band.name, band.rule, f"{band.num_kept:,}", f"{band.num_tasks:,}")
             for band in signal.bands
         ]
-        yield NamedTable("What difficulty bands in use would keep", _table(head, bands))
+        yield NamedTable("Tasks in published difficulty bands", _table(head, bands))
     if signal.components:
         yield NamedTable("Components of the reward", _components(signal.components))
 

@@ -52,8 +52,8 @@ def task_means(insights: Insights) -> Chart | str:
     return Chart(
         name="histogram",
         title=_means_title(means),
-        caption="Each task once, at the mean reward of its scored rollouts. The line is"
-        " the mean over tasks; the shade its interval, where there is one."
+        caption="Each task counts once, at the mean reward of its scored rollouts. The"
+        " line is the mean over tasks; the shaded band is its interval, if known."
         + _left_out(len(insights.tasks) - len(tasks), "task", "no scored rollout"),
         axes="Across: mean reward of a task. Up: number of tasks.",
         data={
@@ -80,7 +80,7 @@ def task_means(insights: Insights) -> Chart | str:
 
 
 def _usual_repeats(tasks: Sequence[TaskInsight]) -> int:
-    """Return the commonest number of scored rollouts of a task; 0 for no task."""
+    """Return the most common number of scored rollouts per task; 0 for no task."""
     amounts = Counter(task.scored for task in tasks)
     return max(amounts, key=lambda amount: (amounts[amount], amount), default=0)
 
@@ -94,7 +94,7 @@ def _means_title(means: Sequence[float]) -> str:
             f"All {count(len(means), 'task')} have the same mean reward: {number(low)}"
         )
     return (
-        f"Task means run from {number(low)} to {number(high)}; half of"
+        f"Task means range from {number(low)} to {number(high)}; half of"
         f" {count(len(means), 'task')} reach {number(middle)}"
     )
 
@@ -130,8 +130,8 @@ def task_pass_rates(insights: Insights) -> Chart | str:
         "Tasks from the lowest pass rate to the highest; the bar is the"
         f" {share(insights.reading.confidence)} interval (Wilson) of each."
         if each
-        else "Tasks from the lowest pass rate to the highest, many to a point; the"
-        " shade spans their intervals (Wilson), on average."
+        else "Tasks from the lowest pass rate to the highest, several per point; the"
+        " shaded band is their average interval (Wilson)."
     )
     lacking = _left_out(len(insights.tasks) - len(tasks), "task", "no scored rollout")
     return Chart(
@@ -203,12 +203,12 @@ def _quantiles(tasks: Sequence[TaskInsight]) -> TextTable:
             )
             for place in chosen
         ),
-        "Every tenth of the order; the table of tasks holds them all.",
+        "Every tenth of the order; the table of tasks lists all tasks.",
     )
 
 
 def pass_curve(insights: Insights) -> Chart | str:
-    """pass@k and pass^k by k; or why there are none."""
+    """Return pass@k and pass^k by k, or the reason why there are none."""
     curve = insights.run.passing.curve
     if not curve:
         return "pass@k and pass^k: no task has a scored rollout."
@@ -225,10 +225,10 @@ def pass_curve(insights: Insights) -> Chart | str:
     return Chart(
         name="pass_curve",
         title=title,
-        caption="Unbiased estimates; the shade is one standard error over tasks."
+        caption="Unbiased estimates; the shaded band is one standard error over tasks."
         + (
-            " Each k stands on the tasks with k scored rollouts or more: n is written"
-            " beneath, and falls."
+            " Each k covers the tasks with at least k scored rollouts: their number n"
+            " is below the axis."
             if changing
             else ""
         ),
@@ -264,7 +264,7 @@ def pass_curve(insights: Insights) -> Chart | str:
 
 
 def error(value: float | None) -> str:
-    """Return a standard error of a share; "unknown" for none, and for a bare zero."""
+    """Return the standard error of a share; "unknown" for None and for 0."""
     return share(value) if value else "unknown"
 
 
@@ -288,8 +288,8 @@ def useful_groups(insights: Insights) -> Chart | str:
     )
     if any(group.useful_share is None for group in groups):
         caption += (
-            " Hollow: no task has so many rollouts, and the frequencies seen stand in"
-            " for what was not tried."
+            " Hollow points: no task has that many rollouts, so the share is estimated"
+            " from observed frequencies."
         )
     return Chart(
         name="groups",
@@ -348,6 +348,6 @@ def _groups_title(groups: Sequence[UsefulGroups]) -> str:
     first = groups[0]
     return (
         f"About {share(first.plug_in_useful_share)} of groups of {first.group_size}"
-        f" would teach, judged by fewer rollouts (n ="
+        f" would teach, estimated from fewer rollouts (n ="
         f" {count(first.num_plug_in_tasks, 'task')})"
     )

@@ -24,7 +24,7 @@ _COUNTS = (
 _NUMBERS = ("pass_rate", "mean", "std", "min", "max", "mean_tokens")
 _BOUNDS = ("upper_bound", "lower_bound")
 _DIGITS = 9
-_BOUND_DIGITS = 4
+_BOUND_DIGITS = 6
 _EXACT = 2**53
 """From here on, a browser's numbers no longer tell whole numbers apart."""
 

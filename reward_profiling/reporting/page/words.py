@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable
 
+from reward_profiling.numerics.figures import correlation, figure, percent
 from reward_profiling.numerics.uncertainty import Interval
 
 UNKNOWN = "\u2013"
@@ -24,8 +25,6 @@ SENTENCE_LENGTH = 1000
 """Characters of a finding's sentence that are shown."""
 
 _UNPRINTABLE = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_PLAIN_FROM, _PLAIN_TO = 1e-3, 1e7
-_DECIMALS = ((10.0, 3), (100.0, 2), (10_000.0, 1))
 
 
 def clean(text: str, length: int) -> str:
@@ -59,40 +58,24 @@ def _cut_in_the_middle(name: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number with three or four telling digits, or a dash."""
+    """Return a number with a typographic minus, or a dash."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    value += 0.0  # no "-0"
-    size = abs(value)
-    if size and not _PLAIN_FROM <= size < _PLAIN_TO:
-        return f"{value:.2e}".replace("-", "\u2212")
-    if value == round(value):
-        return f"{value:,.0f}".replace("-", "\u2212")
-    places = next((places for bound, places in _DECIMALS if size < bound), 0)
-    return f"{value:,.{places}f}".replace("-", "\u2212")
+    return figure(value).replace("-", "\u2212")
 
 
 def signed(value: float | None) -> str:
     """Return a correlation with its sign."""
     if value is None or not math.isfinite(value):
         return "unknown"
-    return f"{value:+.2f}".replace("-", "\u2212")
+    return correlation(value).replace("-", "\u2212")
 
 
 def share(value: float | None) -> str:
-    """Return a fraction 0..1 in percent, or a dash.
-
-    What is not all is not rounded up to 100 %, nor what is not nothing down to 0 %.
-    """
+    """Return a fraction 0..1 in percent, its sign kept on the same line; or a dash."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    percent = 100.0 * value
-    if 0 < percent < 0.1:  # noqa: PLR2004 - the first digit that is shown
-        return "< 0.1\u00a0%"
-    if 99.9 < percent < 100:  # noqa: PLR2004 - likewise
-        return "> 99.9\u00a0%"
-    places = 0 if percent == round(percent) else 1
-    return f"{percent:.{places}f}\u00a0%"
+    return percent(value).replace(" %", "\u00a0%")
 
 
 def interval(bounds: Interval | None) -> str:

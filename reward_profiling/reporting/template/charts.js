@@ -5,7 +5,7 @@ const charts = (() => {
   const CLASSES = ["never", "sometimes", "always", "undetermined"];
   const STATES = ["scored", "unscored", "masked", "failed", "missing"];
   const colour = (name) => `var(--${name})`;
-  const percent = (value) => `${+(100 * value).toFixed(1)}\u00a0%`;
+  const { percent } = figures;
 
   const whole = (value) => d3.format("~s")(value);
   const wholeTicks = (most) => d3.ticks(0, most, 5).filter(Number.isInteger);

@@ -12,18 +12,7 @@ function taskTable(data, readRollouts) {
   const hasLabels = data.label !== null;
   const hasAgents = data.agents.length > 1;
 
-  const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-  const decimal = (value, places) => value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
-  function number(value) {
-    if (value === null || value === undefined) return UNKNOWN;
-    const size = Math.abs(value);
-    let said;
-    if (size && (size < 1e-3 || size >= 1e7)) said = value.toExponential(2);
-    else if (Number.isInteger(value)) said = whole.format(value);
-    else said = decimal(value, size < 10 ? 3 : size < 100 ? 2 : size < 10000 ? 1 : 0);
-    return said.replace(/-/g, "\u2212");
-  }
-  const percent = (value) => (value === null ? UNKNOWN : `${+(100 * value).toFixed(1)}\u00a0%`);
+  const { number, percent, whole } = figures;
 
   function element(name, className, text) {
     const made = document.createElement(name);
@@ -321,7 +310,7 @@ function taskTable(data, readRollouts) {
     const parts = [`Mean reward ${number(data.mean[task])}${spread} (n = ${n}), from ${number(data.min[task])} to ${number(data.max[task])}`];
     const bounds = data.low[task] === null ? "" : `, interval ${percent(data.low[task])} to ${percent(data.high[task])}`;
     parts.push(`passed ${data.passed[task]} of ${n}${bounds}`);
-    if (data.upper_bound[task] !== null) parts.push(`never passed, yet its pass rate may be up to ${percent(data.upper_bound[task])}`);
+    if (data.upper_bound[task] !== null) parts.push(`never passed, but its pass rate may be up to ${percent(data.upper_bound[task])}`);
     if (data.lower_bound[task] !== null) parts.push(`always passed, so its pass rate is at least ${percent(data.lower_bound[task])}`);
     if (data.rank[task] !== null) parts.push(`rank ${number(data.rank[task])} by informativeness`);
     if (data.distinct_answers[task] !== null) parts.push(`${data.distinct_answers[task]} different answers`);
@@ -330,7 +319,7 @@ function taskTable(data, readRollouts) {
 
   function rolloutsOf(task) {
     if (!rollouts.size || !rollouts.size[task]) {
-      return element("p", "soft", "The insights of this run list no rollouts; the rollouts file holds them.");
+      return element("p", "soft", "The insights of this run do not list rollouts; the rollouts file has them.");
     }
     const box = element("div", "wide");
     const table = box.appendChild(element("table"));
@@ -387,11 +376,11 @@ function taskTable(data, readRollouts) {
 
   function showFound() {
     const shown = tasks.length === data.num_tasks
-      ? `All ${whole.format(data.num_tasks)} ${data.num_tasks === 1 ? "task" : "tasks"}`
-      : `${whole.format(tasks.length)} of ${whole.format(data.num_tasks)} tasks`;
+      ? `All ${whole(data.num_tasks)} ${data.num_tasks === 1 ? "task" : "tasks"}`
+      : `${whole(tasks.length)} of ${whole(data.num_tasks)} tasks`;
     byId("found").textContent = isPrinting && tasks.length > PRINTED
       ? `${shown}; the first ${PRINTED} are printed.`
-      : `${shown}. A row opens to its rollouts.`;
+      : `${shown}. Select a row to see its rollouts.`;
   }
 
   /* Find, sort and show again; scrolls back to the first row. */
@@ -402,7 +391,7 @@ function taskTable(data, readRollouts) {
     tasks = found();
     rows.scrollTop = 0;
     space.querySelector(".empty")?.remove();
-    if (!tasks.length) space.append(element("p", "empty", "No task is like that."));
+    if (!tasks.length) space.append(element("p", "empty", "No task matches."));
     byId("grid").setAttribute("aria-rowcount", String(tasks.length + 1));
     headings();
     showFound();
@@ -446,7 +435,7 @@ function taskTable(data, readRollouts) {
         else state.classes.delete(name);
         update();
       });
-      label.append(element("span", "key"), name, element("span", "count", whole.format(counts[letter])));
+      label.append(element("span", "key"), name, element("span", "count", whole(counts[letter])));
       byId("classes").append(label);
     }
     for (const name of data.agents) {
@@ -483,7 +472,7 @@ function taskTable(data, readRollouts) {
   }
 
   setTimeout(searched, 300); // ready before the first key
-  byId("task-count").textContent = whole.format(data.num_tasks);
+  byId("task-count").textContent = whole(data.num_tasks);
   controls();
   byId("filter").hidden = false;
   byId("grid").hidden = false;

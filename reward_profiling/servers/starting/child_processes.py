@@ -1,7 +1,7 @@
 """Servers that this process starts and owns.
 
-Each child holds the read end of a pipe to this process and stops when the pipe
-closes, so that it is gone however this process ends.
+Each child holds the read end of a pipe to this process and stops when the pipe closes,
+so it never survives this process.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ async def embedded_environment(arguments: Sequence[str] = ()) -> AsyncIterator[s
         ServersNotReadyError: it did not start; shows what it printed.
     """
     with tempfile.TemporaryFile() as errors:
-        # A session of its own, since a terminal's Ctrl-C is for its owner alone; -P,
-        # since the working directory may hold files named like a library's.
+        # Its own session: a terminal's Ctrl-C must only reach the owner. -P: the
+        # working directory may hold files named like a library.
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "reward_profiling.demo", "--watch-stdin",
             *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
@@ -104,6 +104,7 @@ async def _let_go(child: asyncio.subprocess.Process, seconds: float) -> None:
     """
     if child.stdin is not None:
         child.stdin.close()
+    # A task of its own: cancelling this coroutine does not cancel the wait.
     gone = asyncio.create_task(_gone(child, seconds))
     cancelled: asyncio.CancelledError | None = None
     while not gone.done():
@@ -151,7 +152,7 @@ class Family:
         if pid not in self._known and not self.has(stat.parent):
             return False
         self._known.add(pid)
-        return stat.state == "Z"
+        return stat.state == "Z"  # ended, and its parent has not noticed yet
 
     def has(self, pid: int) -> bool:
         """Say whether a process is the ancestor or comes from it."""
@@ -172,7 +173,7 @@ class _Stat(NamedTuple):
 
 def _stat(pid: int) -> _Stat | None:
     with suppress(OSError):
-        # The name before the last parenthesis may hold anything.
+        # The name in parentheses may hold spaces and parentheses: skip to the last.
         text = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2]
         state, parent, *_ = text.split()
         return _Stat(state.decode(), int(parent))
@@ -200,6 +201,7 @@ def text_since(path: Path, offset: int) -> str:
         return ""
     with path.open("rb") as file:
         file.seek(offset)
+        # The offset may be in the middle of a character.
         return file.read(_MOST_BYTES).decode("utf-8", "replace")
 
 

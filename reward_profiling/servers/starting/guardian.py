@@ -1,9 +1,9 @@
 """Runs a command that must not outlive its owner: `python guardian.py`.
 
 The owner holds the other end of standard input. When it closes, because the owner is
-done or because it was killed, the command and all that it started are stopped: an
-interrupt, a grace, then a kill. Only the standard library is imported, so that it
-starts at once, and from its file, wherever the owner's working directory is.
+done or was killed, the guardian stops the command and all its descendants: an
+interrupt, a grace period, then a kill. It imports only the standard library, so that it
+starts fast and works from any directory.
 """
 
 import ctypes
@@ -51,8 +51,8 @@ def main(arguments: list[str]) -> int:
         return code
     grace, log, *command = arguments
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Only the owner's end of standard input decides; a terminal's Ctrl-C reaches
-        # the owner, which closes it in good order.
+        # Ignore a terminal's Ctrl-C: it also reaches the owner, which then closes
+        # standard input cleanly.
         signal.signal(ignored, signal.SIG_IGN)
     _adopt_orphans()
     with open(log, "ab", opener=_for_owner_only) as output:
@@ -90,6 +90,7 @@ def _started(command: list[str], output: IO[bytes]) -> "subprocess.Popen[bytes]"
 
 
 def _default_signals() -> None:
+    # Ignored signals are inherited, but the command must obey its interrupt.
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_DFL)
 
@@ -100,6 +101,7 @@ def _owner_let_go(seconds: float) -> bool:
 
 
 def _stop(child: "subprocess.Popen[bytes]", grace_seconds: float) -> None:
+    # SIGINT, not SIGTERM: Gym stops its servers cleanly on Ctrl-C only.
     child.send_signal(signal.SIGINT)
     deadline = time.monotonic() + grace_seconds
     while child.poll() is None and time.monotonic() < deadline:
@@ -123,7 +125,7 @@ def _watch(owner: int) -> int:
         began = time.process_time()
         for pid in seen_descendants(owner) - known.keys() - {os.getpid()}:
             known[pid] = _start_of(pid)
-        # Most children start early, and may be left behind early.
+        # Most children start early and may be orphaned early, so look often at first.
         wait = _LOOK_SECONDS
         if time.monotonic() - started < _EARLY_SECONDS:
             affordable = (time.process_time() - began) / _LOOK_SHARE
@@ -172,6 +174,7 @@ def _reap_orphans(command: int) -> None:
     """Take note of adopted processes that ended; the command's own end is not taken."""
     with suppress(ChildProcessError):
         while True:
+            # WNOWAIT: only look. `Popen` must collect the command's exit code itself.
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is None or ended.si_pid == command:
                 return
@@ -179,7 +182,8 @@ def _reap_orphans(command: int) -> None:
 
 
 def _kill_descendants() -> None:
-    """Kill until a look around finds nobody who was not killed already."""
+    """Kill until a search finds no process that was not killed already."""
+    # A process may fork between the search and its kill, so one pass is not enough.
     killed: set[int] = set()
     while found := descendants(os.getpid()) - killed:
         for pid in found:

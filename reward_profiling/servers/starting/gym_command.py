@@ -1,8 +1,8 @@
-"""`gym env start`: how it is found, called and prepared, and what its log says.
+"""`gym env start`: finds it, prepares and calls it, and reads its log.
 
-It runs in the working directory, where Gym looks for env.yaml and relative paths. What
-Gym would leave there, Hydra's copy of its arguments, is not written.
-A key stays in the environment: Gym is given the name of its variable.
+It runs in the working directory, where Gym looks for env.yaml and relative paths.
+Hydra's copy of the arguments, which Gym would leave there, is switched off. A key stays
+in the environment: Gym only gets the name of its variable.
 """
 
 import os
@@ -86,7 +86,7 @@ def gym_arguments(
         command.append(f"++head_server.port={port}")
     command += [
         f"++nemo_gym_log_dir={private.logs}",
-        # Gym would keep its arguments in a file, below a folder of the user's.
+        # Otherwise Hydra writes the arguments to a file in the user's folder.
         f"hydra.run.dir={private.path}", "hydra.output_subdir=null",
     ]  # fmt: skip
     if has_key:
@@ -98,8 +98,8 @@ def gym_environment(executable: str, private: Path) -> dict[str, str]:
     """Return the environment that Gym runs in."""
     kept = {k: v for k, v in os.environ.items() if k not in _NOT_SETTABLE}
     path = f"{Path(executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    # A Ray of its own: neither a file of an earlier one nor another run is in the way,
-    # and what it leaves on disk goes with the folder.
+    # A separate Ray: files of an earlier one, or another run, cannot interfere, and
+    # what it leaves on disk is deleted with the folder.
     return {"RAY_TMPDIR": str(private), **kept, "PATH": path, "PYTHONUNBUFFERED": "1"}
 
 
@@ -156,8 +156,8 @@ def check_gym(options: ServerOptions) -> None:
     port = head_port(options)
     if port is not None and (holder := port_holder(port)) is not None:
         raise ConfigError(
-            f"--gym-overrides: the head server's port {port} is taken by {holder}; give"
-            " another one, or leave ++head_server.port out: then a free one is taken"
+            f"--gym-overrides: the head server's port {port} is in use by {holder};"
+            " give another one, or leave ++head_server.port out to get a free one"
         )
 
 

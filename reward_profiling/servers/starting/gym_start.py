@@ -40,7 +40,7 @@ from reward_profiling.texts.redaction import redact
 
 _LOOK_SECONDS = 1.0
 _TELL_SECONDS = 1.5
-"""For Gym's own end to be known, once a server is seen to have ended."""
+"""How long to wait for Gym's own end after one of its servers has ended."""
 
 
 class GymStart:
@@ -109,7 +109,7 @@ class GymStart:
     def again(self) -> ServerState:
         """Return the head server's state when Gym is started once more."""
         taken = ", ".join(map(str, sorted(self.lost_ports)))
-        said = f"starting again, since others took port {taken}"
+        said = f"restarting, because another process took port {taken}"
         return ServerState(HEAD, said, time.monotonic() - self._began)
 
     async def _until_ready(
@@ -223,7 +223,7 @@ class GymStart:
         failed = lost if code is None else self._ended_servers(code)
         said = self._how_it_failed(failed, code).removesuffix(" while starting")
         log = self._log_of(next(iter(failed), None))
-        stop(f"{said} during the run; see {log}. What is left is still owed")
+        stop(f"{said} during the run; see {log}. The missing rollouts are still owed")
 
 
 async def _code_of(process: asyncio.subprocess.Process, seconds: float) -> int | None:

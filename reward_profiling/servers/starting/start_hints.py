@@ -1,7 +1,7 @@
-"""Why servers did not start, as far as their log tells it, and what to do about it.
+"""Why servers did not start, according to their log, and what to do about it.
 
-Gym installs each server into a virtual environment of its own when it starts it, so
-that most starts that fail do so for reasons of a network, a disk or an installer.
+Gym installs each server into its own virtual environment on start, so most failed
+starts are due to the network, the disk or the installer.
 """
 
 import re
@@ -52,35 +52,35 @@ def hint(log: str, venv: str | None = None) -> str | None:
 
 def _offline(_: re.Match[str], where: str) -> str:
     return (
-        f"the packages for {where} could not be downloaded. Where there is a network,"
-        " build every server's environment once: the same options with"
-        " --gym-overrides +dry_run=true (or `gym env start … +dry_run=true`); then"
-        " start with --gym-overrides ++skip_venv_if_present=true. UV_INDEX_URL names an"
-        " index of your own"
+        f"the packages for {where} could not be downloaded. Build every server's"
+        " environment once on a machine with a network: use the same options with"
+        " --gym-overrides +dry_run=true (or `gym env start … +dry_run=true`). Then"
+        " start with --gym-overrides ++skip_venv_if_present=true. UV_INDEX_URL can name"
+        " your own package index"
     )
 
 
 def _half_built(found: re.Match[str], where: str) -> str:
     return (
-        f"{where} lacks the module {found[1]}: an installation into it was probably cut"
-        " short. Delete that folder and start again; with ++skip_venv_if_present=true a"
-        " folder that is there is taken as it is"
+        f"{where} lacks the module {found[1]}: an installation was probably"
+        " interrupted. Delete that folder and start again; with"
+        " ++skip_venv_if_present=true Gym uses an existing folder unchanged"
     )
 
 
 def _unsatisfiable(found: re.Match[str], where: str) -> str:
     said = " ".join(found[1].split())[:_SHOWN]
     return (
-        f"what this server needs cannot be installed into {where}: {said}. What lies"
-        " there now is only half built; delete it before the next start"
+        f"this server's packages cannot be installed into {where}: {said}. That folder"
+        " is incomplete; delete it before the next start"
     )
 
 
 def _too_old(found: re.Match[str], where: str) -> str:
     return (
         f"the server needs Python {found[2]} and {where} has {found[1]}. Install Gym"
-        f" into a virtual environment of Python {found[2]}, and delete what is in that"
-        " folder: it is only half built"
+        f" into a virtual environment of Python {found[2]}, and delete that folder: it"
+        " is incomplete"
     )
 
 
@@ -88,8 +88,8 @@ _CAUSES = (
     _Cause(
         re.compile(r"current node timed out during startup"),
         lambda *_: (
-            "Ray, which Gym starts first, was not up within the 30 s that it has: this"
-            " machine is too busy, or short of memory. Start again when it is calmer"
+            "Ray, which Gym starts first, was not up within its limit of 30 s: this"
+            " machine is too busy, or short of memory. Start again later"
         ),
     ),
     _Cause(
@@ -125,15 +125,15 @@ _CAUSES = (
     _Cause(
         re.compile(r"No interpreter found for Python ([^\s]+)"),
         lambda found, _: (
-            f"there is no Python {found[1]} here, and none could be downloaded. Install"
-            " it, or choose one that is here: --gym-overrides ++python_version=X.Y"
+            f"Python {found[1]} is not installed and could not be downloaded. Install"
+            " it, or choose an installed one: --gym-overrides ++python_version=X.Y"
         ),
     ),
     _Cause(
         re.compile(r"Timeout \(\d+s\) when waiting for lock"),
         lambda *_: (
             "another start is building environments in the same cache. Wait for it, or"
-            " give this one its own: --gym-overrides ++uv_cache_dir=FOLDER"
+            " use another cache: --gym-overrides ++uv_cache_dir=FOLDER"
         ),
     ),
     _Cause(
@@ -146,16 +146,16 @@ _CAUSES = (
     _Cause(
         re.compile(r"ImportError: cannot import name '[^'\n]+' from '([^'\n]+)'"),
         lambda found, where: (
-            f"{where} holds a version of {found[1]} that does not fit. Delete that"
-            " folder and start again"
+            f"{where} holds an incompatible version of {found[1]}. Delete that folder"
+            " and start again"
         ),
     ),
     _Cause(
         re.compile(r"(?m)^.*\bline \d+:\s+\d+ Killed|exited with code -9|MemoryError"),
         lambda *_: (
-            "the system ended it, most likely for lack of memory: each server takes"
-            " about 0.3 GB, and more where it loads a model"
+            "the system killed it, most likely for lack of memory: each server takes"
+            " about 0.3 GB, and more if it loads a model. Start fewer servers"
         ),
     ),
 )
-"""The first that is seen is told: from the most particular to the least."""
+"""From the most specific to the least: the first match is reported."""

@@ -31,10 +31,10 @@ def test_inspect_shows_files_completion_and_tasks_in_eighty_columns(
     assert (done.returncode, done.stderr) == (3, "")
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert "3 of 4 planned rollouts collected (75.0 %), 1 owed" in lines
+    assert "3 of 4 planned rollouts collected (75 %), 1 owed" in lines
     assert ["r.jsonl", "3"] in [line.split()[:2] for line in lines]
     assert [line.split()[0] for line in lines if "capital" in line] == ["0"]
-    assert ["0.9", "to", "1", "████████████████████████████████████████", "2"] in [
+    assert ["0.900", "to", "1", "████████████████████████████████████████", "2"] in [
         line.split() for line in lines
     ]
 
@@ -76,4 +76,6 @@ def test_inspect_of_nothing_is_refused(command: Run) -> None:
     done = command("inspect", "nothing.jsonl")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: nothing was written for nothing.jsonl yet\n"
+    assert done.stderr == (
+        "error: No output at nothing.jsonl; run `materialize` first.\n"
+    )

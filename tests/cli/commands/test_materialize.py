@@ -82,7 +82,7 @@ def test_other_settings_on_collected_rollouts_are_refused_and_nothing_is_touched
     )
 
     assert done.returncode == 2
-    assert "holds rollouts of another plan; nothing was touched" in done.stderr
+    assert "holds rollouts of another plan; nothing was changed" in done.stderr
     assert " → " in done.stderr
     assert digests(half.parent) == before
 
@@ -110,7 +110,7 @@ def test_a_path_that_is_a_folder_is_refused(command: Run, tmp_path: Path) -> Non
         assert "there is a folder; name a file in it, such as" in done.stderr
     done = command("inspect", "there")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "there is a folder without an output; name a file, such as" in done.stderr
+    assert "there is a folder without an output; give a file, such as" in done.stderr
 
 
 def test_an_output_named_like_a_derived_file_is_refused(command: Run) -> None:

@@ -67,10 +67,7 @@ def test_several_files_are_profiled_as_one_and_copies_are_named(
 
     assert done.returncode == 3
     assert done.stdout.startswith("3 of 4 rollouts collected: 1 missing; mean reward 1")
-    assert (
-        "1 records of rollouts that have an earlier one were left out: s.jsonl:2\n"
-        in done.stdout
-    )
+    assert "1 duplicate records were left out: s.jsonl:2\n" in done.stdout
     assert half.with_name("r_reward_profiling.jsonl").exists()
 
 

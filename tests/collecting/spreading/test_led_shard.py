@@ -130,7 +130,7 @@ def test_a_machine_that_does_not_reach_the_servers_says_so(
     with (
         output_lock(files.lock) as holder,
         pytest.raises(
-            ServersNotReadyError, match="does not reach the servers that the"
+            ServersNotReadyError, match="does not reach the servers of the run"
         ),
     ):
         anyio.run(collected, files, elsewhere, leader_of(holder))

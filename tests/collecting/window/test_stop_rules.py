@@ -47,8 +47,8 @@ def test_one_error_over_and_over_comes_first(keeping: Recorder) -> None:
 
     assert stop is not None
     assert stop.is_failure
-    assert stop.reason.startswith("2 rollouts one after another failed in the same way")
-    assert "no such key. They are not counted as attempts" in stop.reason
+    assert stop.reason.startswith("2 rollouts in a row failed in the same way")
+    assert "no such key. They do not count as attempts" in stop.reason
 
 
 def test_too_many_failures_come_before_the_time(keeping: Recorder) -> None:

@@ -45,7 +45,7 @@ def test_larger_tables_hold_too() -> None:
 
 def test_more_tries_than_rollouts_have_no_chance_at_all() -> None:
     for estimate in (pass_at_k, pass_hat_k):
-        with pytest.raises(ValueError, match="9 tries cannot be judged by 8 rollouts"):
+        with pytest.raises(ValueError, match="8 rollouts cannot estimate 9 tries"):
             estimate(8, 3, 9)
 
 

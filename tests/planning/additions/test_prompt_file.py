@@ -37,9 +37,9 @@ def test_other_names_are_given_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is no YAML mapping"),
-        ("- a", "is no YAML mapping"),
-        ("1: a", "is no YAML mapping"),
+        ("", "is not a YAML mapping"),
+        ("- a", "is not a YAML mapping"),
+        ("1: a", "is not a YAML mapping"),
         ("user: [", "is not YAML"),
         ("user: a\n---\nuser: b", "is not YAML"),
         ("user: !!python/name:os.system x", "is not YAML"),

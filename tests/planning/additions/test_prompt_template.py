@@ -86,7 +86,7 @@ def test_a_place_without_a_name_is_refused(place: str) -> None:
     [
         ("{q", "expected '}'"),
         ("q}", "Single '}'"),
-        ("{q!x}", "{q!x} asks for no known conversion"),
+        ("{q!x}", "{q!x} has an unknown conversion"),
         ("{q[}", "expected '}'"),
     ],
 )

@@ -97,11 +97,11 @@ def test_a_new_attempt_of_a_flat_row_is_stamped_on_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (KEY, "names no agent; materialize the inputs again"),
-        ({**KEY, "agent_ref": None}, "names no agent"),
+        (KEY, "has no agent; materialize the inputs again"),
+        ({**KEY, "agent_ref": None}, "has no agent"),
         ({**KEY, "agent_ref": "x"}, "agent_ref is text"),
         ({**MADE, "_ng_environment_server": None}, "without an environment server"),
-        ({**KEY, "task_id": {"taskset": ""}, "task_input": {}}, "names no agent"),
+        ({**KEY, "task_id": {"taskset": ""}, "task_input": {}}, "has no agent"),
     ],
 )
 def test_a_row_that_nobody_runs_is_refused(
