@@ -9,18 +9,14 @@ from reward_profiling.numerics.figures import setting
 from reward_profiling.profiling.finding import Evidence, Finding
 from reward_profiling.reporting.page.marks import key_numbers, reward_spread
 from reward_profiling.reporting.page.parts import Card, Chart, Page
+from reward_profiling.reporting.page.pass_charts import pass_curve, useful_groups
 from reward_profiling.reporting.page.run_charts import (
     completion,
     coverage_by_agent,
     reward_against_length,
 )
 from reward_profiling.reporting.page.tables import agents_table, further_tables
-from reward_profiling.reporting.page.task_charts import (
-    pass_curve,
-    task_means,
-    task_pass_rates,
-    useful_groups,
-)
+from reward_profiling.reporting.page.task_charts import task_means, task_pass_rates
 from reward_profiling.reporting.page.words import (
     SENTENCE_LENGTH,
     UNKNOWN,
