@@ -65,7 +65,7 @@ def tracked_files() -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def test_the_pure_parts_and_the_command_line_import_no_prefect() -> None:
+def test_the_pure_parts_import_no_prefect() -> None:
     code = "import sys, {}; print('prefect' in sys.modules)"
     cli = "reward_profiling.cli"
     commands = ("collect", "materialize", "merge", "profiling", "run")
@@ -86,7 +86,7 @@ def test_the_flow_fits_on_one_screen() -> None:
     assert len(lines) <= 80
 
 
-def test_a_step_file_holds_one_step_and_little_else() -> None:
+def test_a_step_file_holds_one_step() -> None:
     steps = [path for path in ROOT.glob("tasks/*.py") if "@task" in path.read_text()]
 
     assert len(steps) == 11
@@ -97,7 +97,7 @@ def test_a_step_file_holds_one_step_and_little_else() -> None:
         assert len(path.read_text().splitlines()) <= 50, path.name
 
 
-def test_no_file_is_named_like_a_standard_module() -> None:
+def test_no_file_shadows_a_standard_module() -> None:
     names = {path.stem for path in SOURCE} - {"__init__", "__main__"}
 
     assert names & sys.stdlib_module_names == set()
@@ -126,7 +126,7 @@ def test_wire_names_are_typed_once() -> None:
     assert faults == []
 
 
-def test_the_lock_has_hashes_and_names_no_host() -> None:
+def test_the_lock_has_hashes_and_no_host() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     entries = re.split(r"\n(?=[a-zA-Z0-9])", lock.strip())
 
@@ -137,7 +137,7 @@ def test_the_lock_has_hashes_and_names_no_host() -> None:
     assert re.findall(r"https?:|--(?:extra-)?index-url|--find-links", lock) == []
 
 
-def test_no_file_names_a_place_on_the_machine_it_was_written_on() -> None:
+def test_no_file_names_a_local_folder() -> None:
     # Spelled in pieces, so that this file does not find itself.
     places = re.compile("|".join(("/" + "work/", "/" + "root/", "/home" + r"/\w+/")))
     faults = [
@@ -149,7 +149,7 @@ def test_no_file_names_a_place_on_the_machine_it_was_written_on() -> None:
     assert faults == []
 
 
-def test_a_wheel_carries_the_tasks_of_the_embedded_environment(tmp_path: Path) -> None:
+def test_a_wheel_carries_the_embedded_tasks(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d"]
     subprocess.run([*build, tmp_path], cwd=ROOT, capture_output=True, check=True)
 

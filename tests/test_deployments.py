@@ -28,13 +28,13 @@ PROFILING = [one for one in DEPLOYED if RUN_TAG in one["tags"]]
 
 
 @pytest.mark.parametrize("deployed", DEPLOYED, ids=lambda one: str(one["name"]))
-def test_an_entrypoint_is_a_module_path_to_a_flow(deployed: dict[str, Any]) -> None:
+def test_an_entrypoint_leads_to_a_flow(deployed: dict[str, Any]) -> None:
     assert "/" not in deployed["entrypoint"]
     assert load_flow_from_entrypoint(deployed["entrypoint"]).name
 
 
 @pytest.mark.parametrize("deployed", PROFILING, ids=lambda one: str(one["name"]))
-def test_the_parameters_are_the_flows_and_the_output_has_a_folder_for_each_run(
+def test_each_run_has_an_output_folder(
     deployed: dict[str, Any],
 ) -> None:
     params = RewardProfilingParams.made(deployed["parameters"]["params"])
@@ -46,7 +46,7 @@ def test_the_parameters_are_the_flows_and_the_output_has_a_folder_for_each_run(
     assert env == {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
 
 
-def test_there_is_a_demo_a_nightly_and_one_on_demand() -> None:
+def test_there_are_three_deployments() -> None:
     assert [one["name"] for one in PROFILING] == ["demo", "nightly", "on-demand"]
     scheduled = [one["name"] for one in DEPLOYED if one.get("schedules")]
     assert scheduled == ["nightly"]
@@ -59,7 +59,7 @@ def triggers() -> Iterator[tuple[str, Any]]:
         yield automation.name, automation.trigger
 
 
-def test_automations_watch_our_own_runs_alone() -> None:
+def test_automations_watch_only_our_runs() -> None:
     for name, trigger in triggers():
         text = trigger.model_dump_json()
         about = (
@@ -68,7 +68,7 @@ def test_automations_watch_our_own_runs_alone() -> None:
         assert about in text, name
 
 
-def test_a_silent_shard_is_marked_and_left_to_its_run_to_start_again() -> None:
+def test_a_silent_shard_is_left_to_its_run() -> None:
     (shard,) = [one for one in DEPLOYED if one["name"] == "collect-shard"]
     watched = {
         name
@@ -80,7 +80,7 @@ def test_a_silent_shard_is_marked_and_left_to_its_run_to_start_again() -> None:
     assert watched == {"reward-profiling: a silent run has crashed"}
 
 
-def test_a_run_is_started_again_a_bounded_number_of_times() -> None:
+def test_restarts_of_a_run_are_bounded() -> None:
     (chosen,) = [t for _, t in triggers() if "prefect.flow-run.Running" in t.after]
     (again,) = [
         t for _, t in triggers() if f"prefect.flow-run.{CHOSEN_STATE}" in t.after
@@ -93,7 +93,7 @@ def test_a_run_is_started_again_a_bounded_number_of_times() -> None:
         assert '"deployment"' in trigger.model_dump_json()
 
 
-def test_the_webhook_hears_of_trouble_and_not_of_what_is_well() -> None:
+def test_the_webhook_hears_only_of_trouble() -> None:
     (told,) = [trigger for name, trigger in triggers() if "webhook" in name]
 
     assert told.expect == set(EVENTS) - {"reward-profiling.completed"}

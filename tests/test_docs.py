@@ -43,7 +43,7 @@ def test_every_command_is_named() -> None:
         assert f"`{name}" in README
 
 
-def test_the_example_rows_are_scored_by_their_verifiers() -> None:
+def test_the_example_rows_are_scored() -> None:
     rows = [
         orjson.loads(line)
         for line in PAGES["task-rows.md"].splitlines()

@@ -30,7 +30,7 @@ def all_below(kind: type[Exception]) -> set[type[Exception]]:
     return below.union(*(all_below(child) for child in below))
 
 
-def test_every_error_of_the_house_is_in_the_table() -> None:
+def test_every_error_is_in_the_table() -> None:
     of_the_core = {
         error
         for error in all_below(errors.RewardProfilingError)
@@ -40,7 +40,7 @@ def test_every_error_of_the_house_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(("leaf", "base", "co_base"), BASES)
-def test_error_has_its_base_and_a_standard_co_base(
+def test_an_error_has_base_and_co_base(
     leaf: type[Exception], base: type[Exception], co_base: type[Exception]
 ) -> None:
     assert issubclass(leaf, base)
@@ -60,7 +60,7 @@ def test_error_is_drawn_in_the_tree(leaf: type[Exception]) -> None:
     assert leaf.__name__ in str(errors.__doc__)
 
 
-def test_gym_error_keeps_its_fields_when_pickled() -> None:
+def test_a_pickled_gym_error_keeps_its_fields() -> None:
     error = errors.GymUnavailableError(
         "away", kind="PoolTimeout", status=503, body="busy", retry_after_seconds=2.5
     )
@@ -73,11 +73,11 @@ def test_gym_error_keeps_its_fields_when_pickled() -> None:
     assert str(found) == "away"
 
 
-def test_gym_error_is_named_by_its_class_unless_told_otherwise() -> None:
+def test_a_gym_error_is_named_by_its_class() -> None:
     assert errors.GymRejectedError("no").kind == "GymRejectedError"
 
 
-def test_dataset_error_keeps_its_faults_when_pickled() -> None:
+def test_a_pickled_dataset_error_keeps_faults() -> None:
     error = errors.DatasetError("2 rows:", ["a:1: x", "a:2: y"])
 
     found = pickle.loads(pickle.dumps(error))  # noqa: S301
@@ -87,7 +87,7 @@ def test_dataset_error_keeps_its_faults_when_pickled() -> None:
 
 
 @pytest.mark.parametrize(("count", "lines"), [(20, 21), (21, 22), (500, 22)])
-def test_dataset_error_shows_twenty_faults_at_most(count: int, lines: int) -> None:
+def test_a_dataset_error_shows_twenty_faults(count: int, lines: int) -> None:
     error = errors.DatasetError("rows:", [f"a:{n}: x" for n in range(count)])
 
     shown = str(error).splitlines()
@@ -96,13 +96,13 @@ def test_dataset_error_shows_twenty_faults_at_most(count: int, lines: int) -> No
     assert count <= 20 or shown[-1] == f"  … and {count - 20} more"
 
 
-def test_only_an_unavailable_server_is_worth_a_retry() -> None:
+def test_only_unavailable_servers_are_retried() -> None:
     retried = {leaf for leaf in LEAVES if issubclass(leaf, errors.GymUnavailableError)}
 
     assert retried == {errors.GymUnavailableError, errors.ReplyLostError}
 
 
-def test_options_error_keeps_what_was_given_and_hides_it() -> None:
+def test_an_options_error_hides_its_values() -> None:
     faults = [
         errors.Fault("limit", " must be at least 1 (got 0)"),
         errors.Fault("retries", " must be a whole number", "sk-secret"),

@@ -101,15 +101,13 @@ def ended(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("is_sent", [True, False])
-def test_a_signal_that_was_foreseen_is_no_second_one_and_another_is(
-    *, is_sent: bool
-) -> None:
+def test_a_foreseen_signal_is_no_second_one(*, is_sent: bool) -> None:
     done = ended(TOLD.format(is_sent=is_sent))
 
     assert (done.stdout, done.returncode) == ("1 143\n", 130), done.stderr
 
 
-def test_a_signal_asks_in_every_loop_of_the_scope() -> None:
+def test_a_signal_asks_in_every_loop() -> None:
     done = ended(SEVERAL)
 
     said = "the process was told to stop"
@@ -117,19 +115,19 @@ def test_a_signal_asks_in_every_loop_of_the_scope() -> None:
     assert done.stdout == f"{expected} 143\n", done.stderr
 
 
-def test_signals_are_taken_back_from_a_library() -> None:
+def test_signals_are_reclaimed_from_libraries() -> None:
     done = ended(TAKEN)
 
     assert (done.stdout, done.returncode) == ("1 143\n", 0), done.stderr
 
 
-def test_work_that_cannot_be_asked_is_cancelled() -> None:
+def test_what_cannot_be_asked_is_cancelled() -> None:
     done = ended(ALONE)
 
     assert (done.stdout, done.returncode) == ("let go\n130\n", 0), done.stderr
 
 
-def test_scopes_of_one_process_do_not_stop_each_other() -> None:
+def test_scopes_do_not_stop_each_other() -> None:
     one, other = StopScope(), StopScope()
     told: list[Cause] = []
 

@@ -98,9 +98,7 @@ class Whole(Checked):
         ({"part": {"size": "3"}}, Part(size=3)),
     ],
 )
-def test_what_is_given_as_text_or_json_is_read(
-    given: dict[str, Any], expected: object
-) -> None:
+def test_text_and_json_are_read(given: dict[str, Any], expected: object) -> None:
     (name,) = given
 
     found = getattr(Whole(**given), name)
@@ -140,9 +138,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("given", "said"), FAULTS)
-def test_the_library_and_the_form_refuse_in_the_same_words(
-    given: dict[str, Any], said: str
-) -> None:
+def test_library_and_form_refuse_alike(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as raised:
         Whole(**given)
     with pytest.raises(ValidationError) as refused:
@@ -152,7 +148,7 @@ def test_the_library_and_the_form_refuse_in_the_same_words(
     assert (str(raised.value), fault["msg"]) == (said, f"Value error, {said}")
 
 
-def test_every_fault_is_told_and_no_text_that_was_given() -> None:
+def test_all_faults_are_told_without_values() -> None:
     with pytest.raises(OptionsError) as raised:
         Whole(count="sk-secret", name="", kind="sk-secret")  # type: ignore[arg-type]
 
@@ -167,7 +163,7 @@ def test_every_fault_is_told_and_no_text_that_was_given() -> None:
     assert "sk-secret" not in repr(raised.value)
 
 
-def test_members_of_an_object_are_known_and_all_there() -> None:
+def test_object_members_are_known_and_whole() -> None:
     @dataclass(frozen=True, kw_only=True, slots=True)
     class Needy(Checked):
         """A value without a default."""
@@ -182,7 +178,7 @@ def test_members_of_an_object_are_known_and_all_there() -> None:
     assert Needy.made({"needed": "1"}).needed == 1
 
 
-def test_the_form_knows_titles_documentation_bounds_and_spelling() -> None:
+def test_the_form_knows_titles_and_bounds() -> None:
     described = TypeAdapter(Whole).json_schema()
 
     assert described["additionalProperties"] is False

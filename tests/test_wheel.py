@@ -89,7 +89,7 @@ def _pip(*line: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(
+def test_the_wheel_holds_just_the_packages(
     installed: Installed,
 ) -> None:
     files = {
@@ -115,7 +115,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(
         assert held[f"reward_profiling/{name}"]
 
 
-def test_what_runs_is_the_wheel_and_entrypoints_are_found_in_it(
+def test_what_runs_is_the_wheel(
     installed: Installed,
 ) -> None:
     entrypoints = ("reward_profiling.flows.reward_profiling.reward_profiling",
@@ -131,14 +131,14 @@ def test_what_runs_is_the_wheel_and_entrypoints_are_found_in_it(
         assert not Path(place).is_relative_to(ROOT)
 
 
-def test_it_leaves_packages_of_the_users_own_alone(installed: Installed) -> None:
+def test_it_leaves_user_packages_alone(installed: Installed) -> None:
     names = ", ".join(FOREIGN)
     code = f"import {names}; print([one.OWNER for one in ({names})])"
 
     assert installed.output_of("python", "-c", code) == f"{['the user'] * 3}\n"
 
 
-def test_the_command_profiles_and_reports_in_an_empty_folder(
+def test_the_command_works_in_an_empty_folder(
     installed: Installed,
 ) -> None:
     plan, records = [], []
@@ -211,7 +211,7 @@ def worker(
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def test_deploy_registers_everything_and_lists_it(
+def test_deploy_registers_and_lists_all(
     registered: tuple[Deployed, str],
 ) -> None:
     deployed, said = registered

@@ -44,7 +44,7 @@ def states_of(counts: Sequence[tuple[int, int, int]]) -> list[TaskState]:
         ((4, 0, 0), None, False), ((1, 1, 1), 0.9, False),
     ],
 )  # fmt: skip
-def test_a_task_is_settled_when_nothing_is_open(
+def test_a_task_with_nothing_open_is_settled(
     counts: tuple[int, int, int], target: float | None, *, expected: bool
 ) -> None:
     (state,) = states_of([counts])
@@ -52,7 +52,7 @@ def test_a_task_is_settled_when_nothing_is_open(
     assert is_settled(state, options(target_width=target)) is expected
 
 
-def test_more_repeats_go_to_open_tasks_only() -> None:
+def test_only_open_tasks_get_more_repeats() -> None:
     states = states_of([(4, 4, 0), (4, 4, 2), (4, 4, 4), (64, 64, 0), (4, 0, 0)])
 
     found = next_round(states, options())
@@ -62,7 +62,7 @@ def test_more_repeats_go_to_open_tasks_only() -> None:
     assert (found.summary.planned, found.summary.uniform) == (84, 5 * 64)
 
 
-def test_no_more_is_asked_than_the_width_is_expected_to_take() -> None:
+def test_no_more_is_asked_than_needed() -> None:
     (state,) = states_of([(40, 40, 20)])
 
     more = next_round([state], options(target_width=0.295)).more[0]
@@ -71,7 +71,7 @@ def test_no_more_is_asked_than_the_width_is_expected_to_take() -> None:
     assert width(state) > 0.295
 
 
-def test_a_budget_goes_to_the_widest_intervals_first() -> None:
+def test_a_budget_goes_to_the_widest_first() -> None:
     states = states_of([(8, 8, 0), (4, 4, 0), (2, 2, 0)])
 
     found = next_round(states, options(max_rollouts=17))
@@ -127,9 +127,7 @@ def simulated(
 
 
 @pytest.mark.parametrize(("target", "saved"), [(None, 0.5), (0.3, 0.3)])
-def test_adaptive_repeats_cost_less_than_equal_ones_for_the_same_answers(
-    target: float | None, saved: float
-) -> None:
+def test_adaptive_repeats_cost_less(target: float | None, saved: float) -> None:
     random = Random(5)  # noqa: S311 - repeatable on purpose
     rates = [random.betavariate(0.5, 0.5) for _ in range(400)]
 

@@ -39,7 +39,7 @@ class Plan:
 
 
 @pytest.mark.anyio
-async def test_a_plan_that_does_not_grow_has_one_round() -> None:
+async def test_a_plan_that_stays_has_one_round() -> None:
     plan = Plan(3)
 
     await collect_rounds(plan.collect, None, StopScope())
@@ -57,7 +57,7 @@ async def test_rounds_go_on_while_the_plan_grows() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_round_that_ended_early_is_the_last() -> None:
+async def test_an_early_end_is_the_last_round() -> None:
     plan = Plan(3, 3, 3, stopped_in=2)
 
     shards = await collect_rounds(plan.collect, plan.grow, StopScope())

@@ -54,7 +54,7 @@ def worse(task: int, rollout: int) -> float:
     return float((task + rollout) % 2 and (rollout > 1 or task % 5 == 0))
 
 
-def test_tasks_are_paired_by_content_in_any_order(tmp_path: Path) -> None:
+def test_tasks_are_paired_in_any_order(tmp_path: Path) -> None:
     before = output(tmp_path / "a.jsonl", range(NUM_TASKS), half)
     after = output(tmp_path / "b.jsonl", range(NUM_TASKS - 1, -1, -1), half)
 
@@ -66,7 +66,7 @@ def test_tasks_are_paired_by_content_in_any_order(tmp_path: Path) -> None:
     assert found.only_baseline == found.only_candidate == ()
 
 
-def test_what_only_one_has_is_listed_and_not_joined(tmp_path: Path) -> None:
+def test_unpaired_tasks_are_listed(tmp_path: Path) -> None:
     before = output(tmp_path / "a.jsonl", range(10), half)
     after = output(
         tmp_path / "b.jsonl", range(4, 12),
@@ -104,7 +104,7 @@ def annotated(files: RunFiles, **notes: object) -> None:
     plan.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
 
 
-def test_a_column_that_only_one_run_has_does_not_part_its_tasks(tmp_path: Path) -> None:
+def test_a_column_of_one_run_is_ignored(tmp_path: Path) -> None:
     before = output(tmp_path / "a.jsonl", range(6), half)
     after = output(tmp_path / "b.jsonl", range(5, 0, -1), half)
     annotated(after, pass_rate=0.5)
@@ -117,7 +117,7 @@ def test_a_column_that_only_one_run_has_does_not_part_its_tasks(tmp_path: Path) 
     )
 
 
-def test_a_column_that_both_have_still_tells_tasks_apart(tmp_path: Path) -> None:
+def test_a_shared_column_tells_tasks_apart(tmp_path: Path) -> None:
     before = output(tmp_path / "a.jsonl", range(6), half)
     after = output(tmp_path / "b.jsonl", range(6), half)
     annotated(before, expected_answer="x")
@@ -127,9 +127,7 @@ def test_a_column_that_both_have_still_tells_tasks_apart(tmp_path: Path) -> None
         compare_outputs(before, after, CompareOptions())
 
 
-def test_a_comparison_is_written_over_no_other_file(
-    tmp_path: Path, command: Run
-) -> None:
+def test_a_comparison_overwrites_nothing_else(tmp_path: Path, command: Run) -> None:
     files = output(tmp_path / "a.jsonl", range(6), half)
     records = files.rollouts.read_bytes()
     both = ("compare", "--baseline", "a.jsonl", "--candidate", "a.jsonl", "--json")
@@ -142,9 +140,7 @@ def test_a_comparison_is_written_over_no_other_file(
     assert files.rollouts.read_bytes() == records
 
 
-def test_tasks_without_a_score_are_not_said_to_be_in_one_run_only(
-    tmp_path: Path, command: Run
-) -> None:
+def test_unscored_tasks_are_not_unpaired(tmp_path: Path, command: Run) -> None:
     output(tmp_path / "a.jsonl", range(6), half)
     output(tmp_path / "b.jsonl", range(6), lambda task, _: None if task == 5 else 1.0)
 
@@ -153,7 +149,7 @@ def test_tasks_without_a_score_are_not_said_to_be_in_one_run_only(
     assert "1 task of the candidate not compared: no scored rollout\n" in done.stdout
 
 
-def test_the_order_of_a_plan_does_not_change_what_its_tasks_say(tmp_path: Path) -> None:
+def test_plan_order_does_not_change_tasks(tmp_path: Path) -> None:
     before = output(tmp_path / "a.jsonl", range(6), half)
     after = output(tmp_path / "b.jsonl", range(6), half)
     for files, step in ((before, 1), (after, -1)):
@@ -169,7 +165,7 @@ def test_the_order_of_a_plan_does_not_change_what_its_tasks_say(tmp_path: Path) 
     assert (found.overall.num_tasks, found.warnings) == (6, ())
 
 
-def test_a_regression_is_a_critical_finding(tmp_path: Path) -> None:
+def test_a_regression_is_critical(tmp_path: Path) -> None:
     before = output(tmp_path / "a.jsonl", range(NUM_TASKS), half)
     after = output(tmp_path / "b.jsonl", range(NUM_TASKS), worse)
 
@@ -182,7 +178,7 @@ def test_a_regression_is_a_critical_finding(tmp_path: Path) -> None:
     assert found.judgement == "REGRESSED"
 
 
-def test_runs_of_other_tasks_are_not_compared(tmp_path: Path) -> None:
+def test_other_tasks_are_not_compared(tmp_path: Path) -> None:
     before = output(tmp_path / "a.jsonl", range(3), half)
     after = output(tmp_path / "b.jsonl", range(3, 6), half)
 

@@ -71,7 +71,7 @@ def mixed_first(task: int, rollout: int) -> float:
 
 
 @pytest.mark.parametrize("options", [{}, {"num_repeats_add_seed": True}])
-def test_new_lines_are_those_of_a_plan_with_more_repeats(
+def test_new_lines_equal_a_larger_plans(
     options: dict[str, Any], tmp_path: Path
 ) -> None:
     files, source, _ = planned(tmp_path, **options)
@@ -90,7 +90,7 @@ def test_new_lines_are_those_of_a_plan_with_more_repeats(
     assert set(added) <= set(plan_of(other))
 
 
-def test_the_same_command_again_keeps_what_was_added(tmp_path: Path) -> None:
+def test_a_second_run_keeps_what_was_added(tmp_path: Path) -> None:
     files, source, options = planned(tmp_path)
     collect(files, mixed_first)
     grow(files)
@@ -109,7 +109,7 @@ def test_the_same_command_again_keeps_what_was_added(tmp_path: Path) -> None:
     assert Counter(key(line) for line in plan_of(files)).most_common(1)[0][1] == 1
 
 
-def test_an_adaptive_plan_still_refuses_other_settings(tmp_path: Path) -> None:
+def test_an_adaptive_plan_keeps_its_settings(tmp_path: Path) -> None:
     files, source, _ = planned(tmp_path)
     collect(files, mixed_first)
     grow(files)
@@ -147,7 +147,7 @@ def test_a_folder_of_gyms_grows_too(tmp_path: Path) -> None:
     assert not files.run.exists()
 
 
-def test_agents_of_one_task_get_indices_of_their_own(tmp_path: Path) -> None:
+def test_agents_of_one_task_have_own_indices(tmp_path: Path) -> None:
     files, _, _ = planned(tmp_path, fan_out={"a": ["x", "y"]})
     collect(files, lambda _, __: 1.0)
 
@@ -159,7 +159,7 @@ def test_agents_of_one_task_get_indices_of_their_own(tmp_path: Path) -> None:
     assert Counter(agents) == {"x": 9, "y": 9}
 
 
-def test_a_collection_goes_on_where_tasks_are_open(
+def test_open_tasks_are_collected_further(
     tmp_path: Path, servers: httpx.Client, command: Run
 ) -> None:
     plan = ("materialize", "--input", EMBEDDED_TASKS, "--output", "r.jsonl")

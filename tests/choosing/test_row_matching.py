@@ -29,7 +29,7 @@ def plan(*rows: Mapping[str, object]) -> PlannedContents:
     return planned
 
 
-def test_rows_are_matched_by_content_wherever_they_stand_now() -> None:
+def test_rows_are_matched_by_content() -> None:
     planned = plan(row("a"), row("b"), row("c"))
 
     assert match_rows(source(row("c"), row("new"), row("a")), planned, "t") == [
@@ -37,7 +37,7 @@ def test_rows_are_matched_by_content_wherever_they_stand_now() -> None:
     ]  # fmt: skip
 
 
-def test_what_a_plan_changes_does_not_hide_a_row() -> None:
+def test_planned_changes_do_not_hide_a_row() -> None:
     overlaid = {"input": "a", "temperature": 1.0}
     planned = plan(
         {"responses_create_params": overlaid, "agent_ref": {"name": "other"}, "x": 1},
@@ -47,7 +47,7 @@ def test_what_a_plan_changes_does_not_hide_a_row() -> None:
     assert match_rows(source(row("b", x=1), row("a", x=1)), planned, "t") == [1, 0]
 
 
-def test_rows_that_differ_only_in_what_was_overlaid_keep_their_order() -> None:
+def test_rows_differing_by_overlay_keep_order() -> None:
     planned = plan(row("a"), row("a"))
     first = {"responses_create_params": {"input": "a", "temperature": 0}}
     second = {"responses_create_params": {"input": "a", "temperature": 1}}
@@ -57,7 +57,7 @@ def test_rows_that_differ_only_in_what_was_overlaid_keep_their_order() -> None:
         match_rows(source(second), planned, "t")
 
 
-def test_an_index_that_a_row_brings_counts_if_the_row_says_the_same() -> None:
+def test_a_rows_index_needs_matching_content() -> None:
     planned = plan(row("a"), row("b"))
 
     assert match_rows(source(row("b", _ng_task_index=1)), planned, "t") == [1]

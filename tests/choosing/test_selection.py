@@ -22,14 +22,14 @@ def options(**given: object) -> SelectOptions:
         ({"min_rollouts": 0}, "min_rollouts must be at least 1"),
     ],
 )
-def test_selections_that_make_no_sense_are_refused(
+def test_senseless_selections_are_refused(
     given: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         options(**given)
 
 
-def test_a_selection_of_everything_is_refused() -> None:
+def test_selecting_everything_is_refused() -> None:
     with pytest.raises(ConfigError, match="nothing says what to keep"):
         SelectOptions().require_rule()
 

@@ -84,7 +84,7 @@ def files(tmp_path: Path) -> RunFiles:
     return files
 
 
-def test_rows_are_dealt_in_their_bytes_and_their_order(files: RunFiles) -> None:
+def test_rows_are_dealt_unchanged_and_in_order(files: RunFiles) -> None:
     lines = source_lines()
 
     summary, dealt = select(files)
@@ -101,7 +101,7 @@ def test_rows_are_dealt_in_their_bytes_and_their_order(files: RunFiles) -> None:
     assert summary.mean_pass_rate == 0.375
 
 
-def test_a_rate_is_written_over_the_old_one_and_compared_with_it(
+def test_a_new_rate_replaces_the_old_one(
     files: RunFiles,
 ) -> None:
     lines = source_lines()
@@ -119,7 +119,7 @@ def test_a_rate_is_written_over_the_old_one_and_compared_with_it(
     assert (old.old_mean, old.new_mean) == pytest.approx((0.2, 0.55))
 
 
-def test_records_without_an_answer_can_be_left_out_of_the_rates(
+def test_unanswered_records_can_be_left_out(
     files: RunFiles,
 ) -> None:
     said = {"type": "message", "content": [{"type": "output_text", "text": "42"}]}
@@ -145,7 +145,7 @@ def test_a_new_annotation_is_appended(files: RunFiles) -> None:
     assert dealt["undetermined"][0].endswith(b', "solved": 1.0}')
 
 
-def test_identical_rows_are_one_task_and_each_is_written(tmp_path: Path) -> None:
+def test_identical_rows_are_one_task(tmp_path: Path) -> None:
     lines = source_lines(2)
     files = planned(tmp_path, [lines[0], lines[1], lines[0]])
     collected(files, [[0, 1, 0, 1], [0, 0, 0, 0]])
@@ -156,7 +156,7 @@ def test_identical_rows_are_one_task_and_each_is_written(tmp_path: Path) -> None
     assert (summary.num_rows, summary.num_tasks) == (3, 2)
 
 
-def test_rows_beyond_the_limit_are_undetermined(tmp_path: Path) -> None:
+def test_rows_past_the_limit_are_undetermined(tmp_path: Path) -> None:
     lines = source_lines()
     files = planned(tmp_path, lines, limit=2)
     collected(files, REWARDS)
@@ -167,7 +167,7 @@ def test_rows_beyond_the_limit_are_undetermined(tmp_path: Path) -> None:
     assert summary.reasons["not in the plan"] == 3
 
 
-def test_settings_of_the_plan_do_not_hide_a_row(tmp_path: Path) -> None:
+def test_plan_settings_do_not_hide_a_row(tmp_path: Path) -> None:
     files = planned(
         tmp_path, source_lines(), responses_create_params={"temperature": 1.0},
         agent_name="b", num_repeats_add_seed=True,
@@ -179,9 +179,7 @@ def test_settings_of_the_plan_do_not_hide_a_row(tmp_path: Path) -> None:
     assert dealt["kept"] == source_lines()[1:3]
 
 
-def test_a_source_that_was_shuffled_since_is_matched_by_content(
-    files: RunFiles, tmp_path: Path
-) -> None:
+def test_a_shuffled_source_is_matched(files: RunFiles, tmp_path: Path) -> None:
     other = tmp_path / "shuffled.jsonl"
     lines = source_lines()
     other.write_bytes(b"\r\n".join([lines[2], lines[0], lines[1]]))
@@ -191,7 +189,7 @@ def test_a_source_that_was_shuffled_since_is_matched_by_content(
     assert dealt["kept"] == [lines[2], lines[1]]
 
 
-def test_a_row_keeps_the_ending_of_its_line(files: RunFiles, tmp_path: Path) -> None:
+def test_a_row_keeps_its_line_ending(files: RunFiles, tmp_path: Path) -> None:
     other = tmp_path / "windows.jsonl"
     content = b"\r\n".join(source_lines())
     other.write_bytes(b"\xef\xbb\xbf" + content)
@@ -205,9 +203,7 @@ def test_a_row_keeps_the_ending_of_its_line(files: RunFiles, tmp_path: Path) -> 
     )
 
 
-def test_a_selection_is_a_source_again_though_its_rate_was_written(
-    files: RunFiles, tmp_path: Path
-) -> None:
+def test_a_selection_is_a_source_again(files: RunFiles, tmp_path: Path) -> None:
     other = tmp_path / "annotated.jsonl"
     select(files, annotate="solved")
     paths = Targets.beside(files, None).paths
@@ -221,7 +217,7 @@ def test_a_selection_is_a_source_again_though_its_rate_was_written(
     assert dealt["kept"][0] == source_lines()[1][:-1] + b', "solved": 0.25}'
 
 
-def test_earlier_rates_of_other_shapes_are_read_or_told(tmp_path: Path) -> None:
+def test_odd_earlier_rates_are_read_or_named(tmp_path: Path) -> None:
     told = ['"3/4"', '"50%"', "0.25", "75", '{"c": 1}']
     lines = [
         line.replace(b'"pass_rate": 0.%d' % index, b'"pass_rate": ' + one.encode())
@@ -279,9 +275,7 @@ def test_another_source_is_refused(files: RunFiles, tmp_path: Path) -> None:
     assert not Targets.beside(files, None).kept.exists()
 
 
-def test_a_row_whose_index_says_something_else_is_refused(
-    files: RunFiles, tmp_path: Path
-) -> None:
+def test_a_mismatched_row_index_is_refused(files: RunFiles, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_bytes(source_lines()[0][:-1] + b', "_ng_task_index": 3}')
 
@@ -289,9 +283,7 @@ def test_a_row_whose_index_says_something_else_is_refused(
         select(files, other)
 
 
-def test_nothing_that_is_read_or_foreign_is_written_over(
-    files: RunFiles, tmp_path: Path
-) -> None:
+def test_sources_and_foreign_files_are_kept(files: RunFiles, tmp_path: Path) -> None:
     source = tmp_path / "tasks.jsonl"
     options = SelectOptions(open_ends=True)
     foreign = tmp_path / "train.jsonl"
@@ -314,7 +306,7 @@ def test_nothing_that_is_read_or_foreign_is_written_over(
     assert foreign.read_text() == "{}"
 
 
-def test_a_selection_replaces_an_earlier_one(files: RunFiles) -> None:
+def test_a_selection_replaces_an_older_one(files: RunFiles) -> None:
     select(files)
 
     _, dealt = select(files, open_ends=False, min_pass_rate="1/2")  # noqa: S106 - a rate
@@ -322,7 +314,7 @@ def test_a_selection_replaces_an_earlier_one(files: RunFiles) -> None:
     assert dealt["kept"] == source_lines()[2:4]
 
 
-def test_a_selection_that_was_cut_short_is_done_by_the_same_command(
+def test_a_cut_off_selection_is_completed(
     files: RunFiles,
 ) -> None:
     blocking = Targets.beside(files, None).rejected
@@ -338,9 +330,7 @@ def test_a_selection_that_was_cut_short_is_done_by_the_same_command(
     )
 
 
-def test_a_dataset_folder_holds_the_kept_rows_and_a_card(
-    files: RunFiles, tmp_path: Path
-) -> None:
+def test_a_dataset_folder_has_rows_and_a_card(files: RunFiles, tmp_path: Path) -> None:
     folder = tmp_path / "set"
     targets = replace(Targets.beside(files, None), dataset_folder=folder)
     options = SelectOptions(open_ends=True, order="hard-first", annotate="pass_rate")

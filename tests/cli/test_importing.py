@@ -7,7 +7,7 @@ import pytest
 from reward_profiling.cli.importing import to_stay
 
 
-def test_nothing_is_collected_meanwhile_and_what_was_there_is_left_out_later() -> None:
+def test_imports_escape_garbage_collection() -> None:
     kept: list[object] = []
     kept.append(kept)
 
@@ -22,7 +22,7 @@ def test_nothing_is_collected_meanwhile_and_what_was_there_is_left_out_later() -
     assert any(one is kept for one in gc.get_objects())
 
 
-def test_an_import_that_fails_leaves_collections_on() -> None:
+def test_a_failed_import_keeps_collection_on() -> None:
     with pytest.raises(ModuleNotFoundError), to_stay():
         import no_such_module  # type: ignore[import-not-found] # noqa: F401, PLC0415
 

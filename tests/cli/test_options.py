@@ -64,7 +64,7 @@ def documented(*values: type[Checked]) -> Iterable[str]:
         ("compare", [CompareOptions]),
     ],
 )  # fmt: skip
-def test_help_shows_the_documentation_of_each_field(
+def test_help_documents_each_field(
     command: Run, name: str, values: list[type[Checked]]
 ) -> None:
     shown = words(command(name, "--help").stdout)
@@ -80,7 +80,7 @@ def test_help_fits_eighty_columns(command: Run, name: str) -> None:
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
-def test_the_options_of_a_run_are_shown_in_groups(command: Run) -> None:
+def test_run_options_are_shown_in_groups(command: Run) -> None:
     shown = command("run", "--help").stdout.splitlines()
 
     titles = [line for line in shown[4:] if line and not line.startswith(" ")]
@@ -91,7 +91,7 @@ def test_the_options_of_a_run_are_shown_in_groups(command: Run) -> None:
     assert shown.index("Servers") > shown.index("Input and plan") + 2
 
 
-def test_the_commands_are_listed_as_the_workflow_goes(command: Run) -> None:
+def test_commands_are_in_workflow_order(command: Run) -> None:
     shown = command("--help").stdout
 
     listed = re.findall(r"^  ([a-z]+)  +\S", shown, re.MULTILINE)
@@ -137,7 +137,7 @@ def test_rows_can_be_given_an_agent(
     assert orjson.loads(plan)["agent_ref"] == {"name": "everyone"}
 
 
-def test_run_takes_the_options_of_every_step(command: Run) -> None:
+def test_run_takes_the_options_of_all_steps(command: Run) -> None:
     done = command(
         "run", "--input", "absent.jsonl", "--output", "r.jsonl", "--demo",
         *OF_MATERIALIZE, *OF_COLLECT, "--pass-threshold", "0.5",
@@ -148,7 +148,7 @@ def test_run_takes_the_options_of_every_step(command: Run) -> None:
     assert done.stderr == "error: absent.jsonl does not exist\n"
 
 
-def test_run_takes_several_configurations_after_one_flag(command: Run) -> None:
+def test_run_takes_several_configurations(command: Run) -> None:
     done = command(
         "run", "--input", "absent.jsonl", "--output", "r.jsonl",
         "--gym-config", "a.yaml", "b.yaml", "--gym-config", "c.yaml",
@@ -157,7 +157,7 @@ def test_run_takes_several_configurations_after_one_flag(command: Run) -> None:
     assert done.stderr == "error: absent.jsonl does not exist\n"
 
 
-def test_collect_takes_every_option_and_asks_for_a_plan(command: Run) -> None:
+def test_collect_takes_every_option(command: Run) -> None:
     done = command(
         "collect", "--output", "r.jsonl", "--head-url", "http://127.0.0.1:9",
         *OF_COLLECT,
@@ -242,7 +242,7 @@ def test_wrong_options_are_told_in_a_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_options_of_a_step_that_are_wrong_are_told_at_once(command: Run) -> None:
+def test_all_wrong_options_are_told_at_once(command: Run) -> None:
     done = command(*MATERIALIZE, "--limit", "0", "--fan-out", "x", "--skills", "")
 
     assert done.stderr.splitlines() == [

@@ -33,7 +33,7 @@ OF_INSIGHTS = ("report", "select", "compare", "export")
     ],
     ids=lambda arguments: arguments[0],
 )  # fmt: skip
-def test_commands_on_files_import_what_they_need_alone(
+def test_file_commands_import_little(
     half: Path, command: Run, command_env: dict[str, str], arguments: list[str]
 ) -> None:
     if arguments[0] in OF_INSIGHTS:
@@ -52,9 +52,7 @@ def test_commands_on_files_import_what_they_need_alone(
         assert "pydantic" not in imported
 
 
-def test_commands_on_files_answer_in_well_under_a_second(
-    command: Run, half: Path
-) -> None:
+def test_file_commands_answer_fast(command: Run, half: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
 
     assert command("inspect", half).returncode == 3
@@ -87,7 +85,7 @@ main()
     ],
     ids=["profile", "another command", "ignored"],
 )
-def test_an_interrupt_before_a_command_begins_ends_it_without_a_traceback(
+def test_an_early_interrupt_has_no_traceback(
     half: Path,
     command_env: dict[str, str],
     arguments: list[str],

@@ -33,7 +33,7 @@ def test_what_is_no_budget_is_refused(text: str) -> None:
         FailureBudget.parse(text)
 
 
-def test_a_share_is_not_judged_before_ten_have_finished() -> None:
+def test_a_share_needs_ten_finished() -> None:
     budget = FailureBudget(share=0.1)
 
     assert budget.exceeded(2, 2) is None
@@ -50,14 +50,14 @@ def refused(body: str) -> GymRejectedError:
     return GymRejectedError("x", kind="HTTPStatusError", status=500, body=body)
 
 
-def test_errors_are_alike_though_their_numbers_differ() -> None:
+def test_errors_are_alike_but_for_numbers() -> None:
     one, other = refused("request 12 of 0f3c9a11"), refused("request 7 of 9ab41d02")
 
     assert signature_of(one) == signature_of(other)
     assert signature_of(one) != signature_of(refused("quota"))
 
 
-def test_a_streak_needs_different_rollouts_of_two_tasks() -> None:
+def test_a_streak_needs_two_tasks() -> None:
     streak = Streak(limit=3)
     for repeat in range(5):
         streak.add(refused("bad key"), (0, repeat))
@@ -69,7 +69,7 @@ def test_a_streak_needs_different_rollouts_of_two_tasks() -> None:
     assert streak.message == "x"
 
 
-def test_another_error_or_a_success_ends_a_streak() -> None:
+def test_a_streak_ends_with_any_other_outcome() -> None:
     streak = Streak(limit=2)
     assert not streak.add(refused("a"), (0, 0))
     assert streak.add(refused("a"), (1, 0))
@@ -81,7 +81,7 @@ def test_another_error_or_a_success_ends_a_streak() -> None:
 
 
 @given(st.lists(st.floats(0.001, 1e4), max_size=40))
-def test_the_drain_margin_is_the_third_quartile_of_what_was_seen(
+def test_the_drain_margin_is_a_quartile(
     durations: list[float],
 ) -> None:
     margin = drain_margin(durations)

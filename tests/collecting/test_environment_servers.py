@@ -110,7 +110,7 @@ def rows(path: Path) -> list[Json]:
     return [orjson.loads(line) for line in path.read_bytes().splitlines()]
 
 
-async def test_a_made_task_is_asked_for_as_an_episode_and_its_result_is_a_record(
+async def test_a_made_task_runs_as_an_episode(
     tmp_path: Path,
 ) -> None:
     files = plan(tmp_path, made("wins"), num_repeats=2)
@@ -129,7 +129,7 @@ async def test_a_made_task_is_asked_for_as_an_episode_and_its_result_is_a_record
     assert record["_ng_result_type"] == "duel"
 
 
-async def test_a_failed_episode_is_owed_again_with_its_attempt(tmp_path: Path) -> None:
+async def test_a_failed_episode_is_owed_again(tmp_path: Path) -> None:
     files = plan(tmp_path, made("fails"))
     async with environment() as (servers, asked):
         first = await collect(files, servers)
@@ -143,7 +143,7 @@ async def test_a_failed_episode_is_owed_again_with_its_attempt(tmp_path: Path) -
     assert new["_ng_attempt_index"] == 1
 
 
-async def test_an_episode_that_failed_for_good_is_not_asked_for_again(
+async def test_a_final_failure_is_not_asked_again(
     tmp_path: Path,
 ) -> None:
     files = plan(tmp_path, made("stops"))
@@ -154,7 +154,7 @@ async def test_an_episode_that_failed_for_good_is_not_asked_for_again(
     assert (again.given_up, again.owed, len(asked)) == (1, 0, 1)
 
 
-async def test_a_result_that_takes_our_names_is_a_failure_and_the_run_goes_on(
+async def test_a_result_with_our_names_has_failed(
     tmp_path: Path,
 ) -> None:
     files = plan(tmp_path, made("lies"), made("wins"))
@@ -167,7 +167,7 @@ async def test_a_result_that_takes_our_names_is_a_failure_and_the_run_goes_on(
     assert "uses our own names: _ng_x" in failure["_ng_failure_message"]
 
 
-async def test_flat_and_made_rows_share_a_legacy_server(tmp_path: Path) -> None:
+async def test_flat_and_made_rows_share_a_server(tmp_path: Path) -> None:
     legacy: Json = {
         "environment_routing_mode": "legacy",
         "environment_server_name": "arena",
@@ -182,7 +182,7 @@ async def test_flat_and_made_rows_share_a_legacy_server(tmp_path: Path) -> None:
     assert [record["reward"] for record in rows(files.rollouts)] == [0.5, 0.0]
 
 
-async def test_records_of_a_server_are_profiled_and_aggregated_under_its_name(
+async def test_a_servers_records_go_under_its_name(
     tmp_path: Path,
 ) -> None:
     files = plan(tmp_path, made("wins"), made("loses"), num_repeats=2)
@@ -200,7 +200,7 @@ async def test_records_of_a_server_are_profiled_and_aggregated_under_its_name(
     assert metrics["mean/reward"] == 0.5
 
 
-async def test_an_unknown_server_is_named_before_anything_is_asked(
+async def test_an_unknown_server_is_named_first(
     tmp_path: Path,
 ) -> None:
     files = plan(tmp_path, made("wins"), environment_server_routes={"duels": "arenna"})
@@ -214,7 +214,7 @@ async def test_an_unknown_server_is_named_before_anything_is_asked(
     assert asked == []
 
 
-async def test_rows_sent_by_name_get_the_agent_of_the_embedded_server(
+async def test_rows_sent_by_name_get_an_agent(
     tmp_path: Path, servers: httpx.Client
 ) -> None:
     known = await read_servers(str(servers.base_url).rstrip("/"))

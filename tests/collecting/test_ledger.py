@@ -19,18 +19,18 @@ def read(lines: list[tuple[RolloutKey, str]], max_attempts: int = 3) -> Ledger:
     return ledger
 
 
-def test_a_rollout_that_nothing_is_known_of_is_owed() -> None:
+def test_an_unknown_rollout_is_owed() -> None:
     assert Ledger().is_owed(KEY)
 
 
-def test_a_collected_rollout_is_not_owed_whatever_failed_before() -> None:
+def test_a_collected_rollout_is_never_owed() -> None:
     ledger = read([(KEY, "failure"), (KEY, "record")])
 
     assert not ledger.is_owed(KEY)
     assert ledger.is_owed((0, 2))
 
 
-def test_a_failed_rollout_is_owed_until_its_attempts_are_used_up() -> None:
+def test_a_failure_is_owed_until_given_up() -> None:
     ledger = read([(KEY, "failure")] * 2)
     assert ledger.is_owed(KEY)
 
@@ -40,21 +40,21 @@ def test_a_failed_rollout_is_owed_until_its_attempts_are_used_up() -> None:
     assert ledger.is_given_up(KEY)
 
 
-def test_a_terminal_failure_is_not_tried_again() -> None:
+def test_a_terminal_failure_is_final() -> None:
     ledger = read([(KEY, "terminal")])
 
     assert ledger.is_given_up(KEY)
     assert not ledger.is_owed(KEY)
 
 
-def test_what_was_given_up_is_owed_again_when_asked_for() -> None:
+def test_given_up_rollouts_can_be_owed_again() -> None:
     ledger = Ledger(max_attempts=1, retry_given_up=True)
     ledger.add_failure(KEY, terminal=True)
 
     assert ledger.is_owed(KEY)
 
 
-def test_asking_about_a_rollout_changes_nothing() -> None:
+def test_asking_changes_nothing() -> None:
     ledger = Ledger()
 
     ledger.is_owed(KEY)
@@ -63,7 +63,7 @@ def test_asking_about_a_rollout_changes_nothing() -> None:
 
 
 @given(st.lists(lines, max_size=12), st.randoms(use_true_random=False), keys)
-def test_the_order_of_the_lines_does_not_matter(
+def test_line_order_does_not_matter(
     written: list[tuple[RolloutKey, str]], random: object, key: RolloutKey
 ) -> None:
     shuffled = sorted(written, key=lambda _: random.random())  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ def test_the_order_of_the_lines_does_not_matter(
 
 
 @given(st.lists(lines, max_size=12), st.integers(1, 4), keys)
-def test_a_rollout_is_owed_exactly_when_its_own_lines_say_so(
+def test_only_a_rollouts_own_lines_decide(
     written: list[tuple[RolloutKey, str]], max_attempts: int, key: RolloutKey
 ) -> None:
     kinds = [kind for one, kind in written if one == key]

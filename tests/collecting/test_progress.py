@@ -32,7 +32,7 @@ def test_the_running_mean_is_the_mean(values: list[float]) -> None:
 
 
 @given(st.lists(rewards, min_size=2, max_size=60))
-def test_the_running_error_is_the_standard_error(values: list[float]) -> None:
+def test_the_running_error_is_exact(values: list[float]) -> None:
     expected = stdev(values) / math.sqrt(len(values))
 
     assert collected(*values).rewards.standard_error == pytest.approx(
@@ -40,7 +40,7 @@ def test_the_running_error_is_the_standard_error(values: list[float]) -> None:
     )
 
 
-def test_there_is_no_mean_of_nothing_and_no_error_of_one() -> None:
+def test_no_mean_of_none_and_no_error_of_one() -> None:
     assert (RunningMean().mean, RunningMean().standard_error) == (None, None)
     assert collected(0.5).rewards.standard_error is None
 
@@ -58,7 +58,7 @@ def test_a_reward_is_a_finite_number(value: object, counts: bool) -> None:  # no
     assert collected(value).rewards.count == counts
 
 
-def test_a_masked_record_is_collected_and_not_averaged() -> None:
+def test_a_masked_record_is_not_averaged() -> None:
     progress = collected(1.0, masked=True)
 
     assert (progress.collected, progress.rewards.mean) == (1, None)
@@ -83,7 +83,7 @@ def test_done_and_left_make_up_the_plan() -> None:
     assert progress.agent("a").done == 2
 
 
-def test_the_rate_is_over_the_whole_run_at_first() -> None:
+def test_the_rate_first_covers_the_whole_run() -> None:
     progress = Progress(planned=10, started=0.0)
     assert progress.rate(5.0) is None
 
@@ -101,7 +101,7 @@ def test_the_rate_forgets_a_slow_start() -> None:
     assert progress.rate(1300.0) == pytest.approx(1.0, rel=0.01)
 
 
-def test_no_time_has_passed_so_that_there_is_no_rate() -> None:
+def test_without_time_there_is_no_rate() -> None:
     progress = Progress(planned=2, started=1.0)
     progress.add_record(1.0, agent="a", masked=False, now=1.0)
 
@@ -109,14 +109,14 @@ def test_no_time_has_passed_so_that_there_is_no_rate() -> None:
     assert progress.seconds_left(1.0) is None
 
 
-def test_the_time_left_is_that_of_what_has_not_started() -> None:
+def test_the_time_left_counts_unstarted_ones() -> None:
     progress = Progress(planned=10, started=0.0)
     progress.add_record(1.0, agent="a", masked=False, now=2.0)
 
     assert progress.seconds_left(2.0) == pytest.approx(18.0)
 
 
-def test_the_time_left_is_that_of_the_slowest_when_that_is_longer() -> None:
+def test_the_slowest_can_set_the_time_left() -> None:
     progress = Progress(planned=2, started=0.0)
     progress.add_record(1.0, agent="a", masked=False, now=1.0)
     progress.add_duration(1.0, "task 0 repeat 0")
@@ -125,11 +125,11 @@ def test_the_time_left_is_that_of_the_slowest_when_that_is_longer() -> None:
     assert progress.seconds_left(60.0) == pytest.approx(60.0)
 
 
-def test_nothing_is_left_of_a_plan_that_is_done() -> None:
+def test_a_finished_plan_has_nothing_left() -> None:
     assert collected(1.0).seconds_left(2.0) is None
 
 
-def test_the_slowest_rollouts_are_kept_in_order() -> None:
+def test_the_slowest_rollouts_stay_in_order() -> None:
     progress = Progress(planned=9)
     for seconds in (3, 9, 1, 7, 5, 8, 2):
         progress.add_duration(float(seconds), f"r{seconds}")
@@ -137,7 +137,7 @@ def test_the_slowest_rollouts_are_kept_in_order() -> None:
     assert [name for _, name in progress.slowest] == ["r9", "r8", "r7", "r5", "r3"]
 
 
-def test_a_rest_is_the_mean_of_what_took_longer() -> None:
+def test_a_rest_is_the_mean_of_longer_ones() -> None:
     assert longest_residual([2.0], [1.0, 4.0, 8.0]) == 4.0
     assert longest_residual([2.0, 10.0], [1.0, 4.0, 8.0]) == 10.0
     assert longest_residual([], [1.0]) == 0.0

@@ -79,7 +79,7 @@ def asked(servers: httpx.Client) -> Counter[str]:
     return Counter(servers.get("/_knobs").json()["by_key"])
 
 
-def test_every_planned_rollout_is_collected_once(
+def test_every_rollout_is_collected_once(
     files: RunFiles, servers: httpx.Client
 ) -> None:
     summary = collect(files, servers)
@@ -90,7 +90,7 @@ def test_every_planned_rollout_is_collected_once(
     assert files.failures.read_bytes() == b""
 
 
-def test_a_record_carries_the_stamps_in_gyms_order(
+def test_a_record_has_stamps_in_gyms_order(
     files: RunFiles, servers: httpx.Client
 ) -> None:
     collect(files, servers)
@@ -139,7 +139,7 @@ def test_a_refusal_is_not_repeated(
     assert failure["_ng_failure_response_body"] == "no"
 
 
-def test_one_broken_task_does_not_end_the_run(
+def test_one_broken_task_ends_no_run(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(fail_status=500, fail_match=CANBERRA)
@@ -150,7 +150,7 @@ def test_one_broken_task_does_not_end_the_run(
     assert keys(files.failures) == {(0, 0): 1, (0, 1): 1}
 
 
-def test_failures_count_over_runs_until_a_rollout_is_given_up(
+def test_failures_add_up_until_given_up(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(fail_status=500, fail_match=CANBERRA)
@@ -165,7 +165,7 @@ def test_failures_count_over_runs_until_a_rollout_is_given_up(
     assert sorted(attempts, key=str) == [1, 1, 2, 2, None, None]
 
 
-def test_what_was_given_up_is_tried_again_when_asked_for(
+def test_given_up_rollouts_can_be_retried(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(fail_status=500, fail_match=CANBERRA)
@@ -177,7 +177,7 @@ def test_what_was_given_up_is_tried_again_when_asked_for(
     assert keys(files.rollouts) == keys(files.materialized_inputs)
 
 
-def test_a_rollout_that_hangs_fails_at_its_deadline(
+def test_a_hanging_rollout_fails_on_time(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(hang_match=CANBERRA)
@@ -195,7 +195,7 @@ def test_a_rollout_that_hangs_fails_at_its_deadline(
 
 
 @pytest.mark.parametrize(("retries", "asks"), [(0, 1), (2, 3)])
-def test_a_lost_reply_is_counted_and_asked_for_again_only_with_retries(
+def test_only_retries_ask_for_a_lost_reply(
     files: RunFiles,
     servers: httpx.Client,
     turn: Callable[..., None],
@@ -210,7 +210,7 @@ def test_a_lost_reply_is_counted_and_asked_for_again_only_with_retries(
     assert asked(servers)["0:0"] == asks
 
 
-def test_a_server_that_asks_for_quiet_is_left_alone(
+def test_a_server_asking_for_quiet_gets_it(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(fail_status=429, fail_first=1, retry_after="1")
@@ -269,7 +269,7 @@ def test_odd_reply(
     assert profile.collected == 46 + kept
 
 
-def test_what_the_server_does_not_keep_stays_owed(
+def test_unkept_replies_stay_owed(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(raw_reply_match=CANBERRA, raw_reply='{"_ng_no_persist": true}')
@@ -288,7 +288,7 @@ def test_a_reply_of_a_megabyte_is_one_line(
     assert keys(files.rollouts) == keys(files.materialized_inputs)
 
 
-def test_the_same_error_over_and_over_stops_the_run_and_burns_no_attempt(
+def test_a_repeated_error_stops_the_run(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(fail_status=500, fail_body='{"detail":"Error code: 401 - invalid_api_key"}')
@@ -302,7 +302,7 @@ def test_the_same_error_over_and_over_stops_the_run_and_burns_no_attempt(
     assert (summary.owed, files.failures.read_bytes()) == (48, b"")
 
 
-def test_failures_beyond_a_share_stop_the_run(
+def test_a_failed_share_stops_the_run(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(fail_status=500, fail_match="number_match_agent")
@@ -326,7 +326,7 @@ def test_a_count_of_failures_is_kept_to(
     assert keys(files.rollouts) == keys(files.materialized_inputs)
 
 
-def test_a_time_budget_leaves_the_rest_owed(
+def test_a_time_budget_leaves_a_rest(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(latency_ms=400)
@@ -341,7 +341,7 @@ def test_a_time_budget_leaves_the_rest_owed(
     assert collect(files, servers).found == summary.collected
 
 
-def test_no_more_than_the_window_is_in_flight(
+def test_the_window_limits_what_is_in_flight(
     files: RunFiles, servers: httpx.Client, turn: Callable[..., None]
 ) -> None:
     turn(latency_ms=50)
@@ -351,7 +351,7 @@ def test_no_more_than_the_window_is_in_flight(
     assert servers.get("/_knobs").json()["max_in_flight"] == 5
 
 
-def test_repeats_can_be_dispatched_one_after_another(
+def test_repeats_can_go_one_after_another(
     files: RunFiles, servers: httpx.Client
 ) -> None:
     collect(files, servers, concurrency=1, dispatch="interleaved")
@@ -360,9 +360,7 @@ def test_repeats_can_be_dispatched_one_after_another(
     assert repeats == [0] * 24 + [1] * 24
 
 
-def test_the_longest_tasks_of_earlier_runs_can_go_first(
-    files: RunFiles, servers: httpx.Client
-) -> None:
+def test_the_longest_tasks_can_go_first(files: RunFiles, servers: httpx.Client) -> None:
     timings = [
         {"_ng_task_index": task, "_ng_rollout_index": 0, "seconds": float(task)}
         for task in range(24)
@@ -388,7 +386,7 @@ def test_a_torn_last_line_is_owed_again(files: RunFiles, servers: httpx.Client) 
     )
 
 
-def test_a_damaged_line_and_zeros_in_the_middle_are_set_aside(
+def test_damage_in_the_middle_is_set_aside(
     files: RunFiles, servers: httpx.Client
 ) -> None:
     collect(files, servers)
@@ -403,9 +401,7 @@ def test_a_damaged_line_and_zeros_in_the_middle_are_set_aside(
     assert [row["line"] for row in rows(files.damaged)] == [4, 8]
 
 
-def test_a_last_line_without_its_newline_is_kept(
-    files: RunFiles, servers: httpx.Client
-) -> None:
+def test_an_unended_last_line_is_kept(files: RunFiles, servers: httpx.Client) -> None:
     collect(files, servers)
     os.truncate(files.rollouts, files.rollouts.stat().st_size - 1)
 
@@ -413,9 +409,7 @@ def test_a_last_line_without_its_newline_is_kept(
     assert files.rollouts.read_bytes().endswith(b"}\n")
 
 
-def test_a_byte_that_is_damaged_inside_a_text_is_owed_again(
-    files: RunFiles, servers: httpx.Client
-) -> None:
+def test_a_damaged_byte_is_owed_again(files: RunFiles, servers: httpx.Client) -> None:
     collect(files, servers)
     content = files.rollouts.read_bytes()
     files.rollouts.write_bytes(content.replace(b"Answer", b"Answ\xffr", 1))
@@ -426,7 +420,7 @@ def test_a_byte_that_is_damaged_inside_a_text_is_owed_again(
     assert profile_output(files, ProfileOptions()).collected == 48
 
 
-def test_records_of_another_kind_are_refused_rather_than_set_aside(
+def test_records_of_another_kind_are_refused(
     files: RunFiles, servers: httpx.Client
 ) -> None:
     files.rollouts.write_bytes(b'{"reward": 1.0}\n')
@@ -450,7 +444,7 @@ def test_a_deadline_shows_the_last_answer(
     assert failure["_ng_failure_http_status"] == 503
 
 
-def test_a_plan_that_names_a_rollout_twice_is_refused(
+def test_a_plan_with_duplicates_is_refused(
     files: RunFiles, servers: httpx.Client
 ) -> None:
     lines = files.materialized_inputs.read_bytes().splitlines(keepends=True)

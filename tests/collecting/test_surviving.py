@@ -36,7 +36,7 @@ def collect(output: Path, url: object, *options: str) -> list[str]:
     return ["collect", *where, "--concurrency", "4", *options]
 
 
-def test_kills_lose_nothing_and_repeat_nothing(
+def test_kills_lose_and_repeat_nothing(
     output: Path, servers: httpx.Client, command: Run, start: Start
 ) -> None:
     turn(servers, latency_ms=40)
@@ -53,7 +53,7 @@ def test_kills_lose_nothing_and_repeat_nothing(
     assert sum(asked(servers).values()) <= 72 + len(pauses) * 4
 
 
-def test_a_signal_drains_what_runs_and_keeps_it(
+def test_a_signal_drains_running_work(
     output: Path, servers: httpx.Client, start: Start
 ) -> None:
     turn(servers, latency_ms=600)
@@ -96,7 +96,7 @@ def environment(port: int) -> Iterator[subprocess.Popen[bytes]]:
         child.communicate()
 
 
-def test_a_server_that_dies_and_comes_back_costs_no_attempt(
+def test_a_restarted_server_costs_no_attempt(
     output: Path, free_port: int, start: Start
 ) -> None:
     url = f"http://127.0.0.1:{free_port}"
@@ -114,7 +114,7 @@ def test_a_server_that_dies_and_comes_back_costs_no_attempt(
     assert output.with_name("r_failures.jsonl").read_bytes() == b""
 
 
-def test_a_server_that_stays_away_leaves_its_rollouts_owed(
+def test_a_dead_server_leaves_rollouts_owed(
     output: Path, free_port: int, start: Start
 ) -> None:
     url = f"http://127.0.0.1:{free_port}"
@@ -129,7 +129,7 @@ def test_a_server_that_stays_away_leaves_its_rollouts_owed(
     assert output.with_name("r_failures.jsonl").read_bytes() == b""
 
 
-def test_a_full_disk_keeps_whole_records_and_names_the_file(
+def test_a_full_disk_keeps_whole_records(
     output: Path, servers: httpx.Client, command: Run, command_env: dict[str, str]
 ) -> None:
     limit = 20_000
@@ -147,7 +147,7 @@ def test_a_full_disk_keeps_whole_records_and_names_the_file(
     assert keys(output) == planned(output)
 
 
-def test_shards_of_several_processes_merge_into_the_plan(
+def test_shards_of_several_processes_merge(
     output: Path, servers: httpx.Client, command: Run, start: Start
 ) -> None:
     shards = [
@@ -176,7 +176,7 @@ def test_a_missing_shard_is_named(
     assert "48 of 72" in merged.stdout
 
 
-def test_collecting_under_another_number_of_shards_loses_nothing(
+def test_another_shard_count_loses_nothing(
     output: Path, servers: httpx.Client, command: Run
 ) -> None:
     command(*collect(output, servers.base_url, "--shard", "0/3"))
@@ -188,7 +188,7 @@ def test_collecting_under_another_number_of_shards_loses_nothing(
     assert set(asked(servers).values()) == {1}
 
 
-def test_a_shard_and_the_whole_output_are_not_written_at_once(
+def test_the_whole_excludes_its_shards(
     output: Path, servers: httpx.Client, command: Run, start: Start
 ) -> None:
     turn(servers, latency_ms=2000)
@@ -216,7 +216,7 @@ DAMAGE = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(history=DAMAGE)
-def test_any_history_of_cuts_and_faults_ends_in_the_plan(
+def test_any_history_ends_in_the_plan(
     history: list[tuple[int, int, int]],
     servers: httpx.Client,
     command: Run,

@@ -41,7 +41,7 @@ def slow_servers(servers: httpx.Client) -> httpx.Client:
     return servers
 
 
-def test_deploy_tells_what_it_registered_and_again_changes_nothing(
+def test_deploying_again_changes_nothing(
     deployed: Deployed,
 ) -> None:
     said = (deployed.folder / "registered.txt").read_text()
@@ -71,7 +71,7 @@ def test_deploy_tells_what_it_registered_and_again_changes_nothing(
         ("a secret", "the value of HOOK must be an address"),
     ],
 )
-def test_an_address_that_is_none_is_refused_and_not_shown(
+def test_a_bad_address_is_refused_and_hidden(
     deployed: Deployed, address: str, said: str
 ) -> None:
     done = subprocess.run(
@@ -122,7 +122,7 @@ def test_the_nightly_run_is_scheduled(deployed: Deployed) -> None:
         ({"unknown": 1}, "'unknown' was unexpected"),
     ],
 )
-def test_a_bad_value_is_refused_before_there_is_a_run(
+def test_a_bad_value_is_refused_before_a_run(
     deployed: Deployed, wrong: dict[str, Any], field: str
 ) -> None:
     reply = deployed.ask("on-demand", **wrong)
@@ -132,7 +132,7 @@ def test_a_bad_value_is_refused_before_there_is_a_run(
 
 
 @pytest.mark.skipif(BROWSER is None, reason="chromium is not installed: no page drawn")
-def test_a_browser_draws_the_form_with_every_group_and_its_defaults(
+def test_a_browser_draws_the_whole_form(
     deployed: Deployed,
 ) -> None:
     server = deployed.api.removesuffix("/api")
@@ -149,7 +149,7 @@ def test_a_browser_draws_the_form_with_every_group_and_its_defaults(
         assert words in form
 
 
-def test_one_run_at_a_time_has_an_output_and_the_others_are_seen_to_be_skipped(
+def test_an_output_has_one_run_at_a_time(
     deployed: Deployed, workers: Workers, slow_servers: httpx.Client
 ) -> None:
     workers.one()
@@ -180,7 +180,7 @@ def test_one_run_at_a_time_has_an_output_and_the_others_are_seen_to_be_skipped(
     assert known["name"] == f"4 repeats of tasks into runs/{day}/r.jsonl"
 
 
-def test_a_cancelled_run_frees_its_servers_and_keeps_what_it_has(
+def test_a_cancelled_run_frees_its_servers(
     deployed: Deployed, workers: Workers
 ) -> None:
     worker = workers.one()
@@ -206,7 +206,7 @@ def test_a_cancelled_run_frees_its_servers_and_keeps_what_it_has(
     assert "reward-profiling-report" in {artifact["key"] for artifact in shown}
 
 
-def test_a_suspended_run_stops_and_when_resumed_does_the_rest(
+def test_a_suspended_run_can_be_resumed(
     deployed: Deployed, workers: Workers, slow_servers: httpx.Client
 ) -> None:
     worker = workers.one()
@@ -235,7 +235,7 @@ def test_a_suspended_run_stops_and_when_resumed_does_the_rest(
     assert keys(output) == asked(slow_servers)
 
 
-def test_what_a_person_has_to_mend_is_told_without_a_traceback(
+def test_operator_faults_have_no_traceback(
     deployed: Deployed, workers: Workers
 ) -> None:
     workers.one()
@@ -263,7 +263,7 @@ def impatient(deployed: Deployed) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_runs_of_a_lost_machine_and_dead_runs_start_again_and_do_the_rest(
+def test_dead_runs_start_again(
     deployed: Deployed, workers: Workers, slow_servers: httpx.Client
 ) -> None:
     given = {
@@ -290,7 +290,7 @@ def test_runs_of_a_lost_machine_and_dead_runs_start_again_and_do_the_rest(
         assert keys(deployed.folder / name / "r.jsonl").total() == 96
 
 
-def test_a_partial_run_is_told_to_the_webhook(
+def test_the_webhook_hears_of_a_partial_run(
     deployed: Deployed, workers: Workers, servers: httpx.Client, hook: Hook
 ) -> None:
     workers.one()

@@ -118,7 +118,7 @@ def profile_bytes(output: Path) -> list[bytes]:
     return [output.with_name(output.stem + ending).read_bytes() for ending in endings]
 
 
-def test_a_whole_run_is_completed_and_says_how_much_it_collected(
+def test_a_whole_run_tells_what_it_collected(
     once: Conducted,
 ) -> None:
     summary = asyncio.run(once.state.aresult())
@@ -129,16 +129,14 @@ def test_a_whole_run_is_completed_and_says_how_much_it_collected(
     assert once.output.read_bytes().count(b"\n") == 24
 
 
-def test_each_step_is_one_task_run_however_many_rollouts_there_are(
+def test_each_step_is_one_task_run(
     once: Conducted, grown: Conducted, steps: Callable[..., list[str]]
 ) -> None:
     assert str(grown.state.message).startswith("96 of 96 rollouts collected; mean ")
     assert steps(once) == steps(grown) == sorted(STEPS)
 
 
-def test_more_repeats_keep_the_records_that_were_there(
-    once: Conducted, grown: Conducted
-) -> None:
+def test_more_repeats_keep_old_records(once: Conducted, grown: Conducted) -> None:
     records = [orjson.loads(line) for line in grown.output.read_bytes().splitlines()]
     keys = [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in records]
 
@@ -147,7 +145,7 @@ def test_more_repeats_keep_the_records_that_were_there(
     assert sorted(keys) == [(task, repeat) for task in range(24) for repeat in range(4)]
 
 
-def test_open_tasks_get_more_repeats_in_rounds_and_again_there_is_nothing_to_do(
+def test_open_tasks_get_repeats_in_rounds(
     tmp_path: Path, api_url: str, steps: Callable[..., list[str]]
 ) -> None:
     del api_url
@@ -180,9 +178,7 @@ def test_the_run_is_named_by_a_sentence(grown: Conducted, found: Found) -> None:
     assert run["name"] == f"4 repeats of tasks into {grown.output}"
 
 
-def test_the_page_shows_the_numbers_of_the_files(
-    grown: Conducted, found: Found
-) -> None:
+def test_the_page_shows_the_files_numbers(grown: Conducted, found: Found) -> None:
     of_run = {"flow_run_id": {"any_": [str(grown.flow_run_id)]}}
     shown = {row["key"]: row for row in found("artifacts", {"artifacts": of_run})}
     agents = orjson.loads(grown.output.with_name("r_agent_metrics.json").read_bytes())
@@ -210,7 +206,7 @@ def test_the_page_shows_the_numbers_of_the_files(
     assert "reward-profiling-failures" not in shown
 
 
-def test_the_profile_does_not_depend_on_the_number_of_shards(
+def test_the_profile_ignores_the_shard_count(
     grown: Conducted, tmp_path: Path, steps: Callable[..., list[str]]
 ) -> None:
     dealt = conduct(tmp_path / "r.jsonl", repeats=4, shards=3)
@@ -222,7 +218,7 @@ def test_the_profile_does_not_depend_on_the_number_of_shards(
     assert list(tmp_path.glob("*-shard-*")) == []
 
 
-def test_what_a_run_of_shards_left_is_merged_by_one_without(
+def test_leftover_shards_are_merged_later(
     tmp_path: Path, steps: Callable[..., list[str]]
 ) -> None:
     output = conduct(tmp_path / "r.jsonl", repeats=1).output
@@ -244,7 +240,7 @@ def test_what_a_run_of_shards_left_is_merged_by_one_without(
     assert profile_bytes(output) == whole
 
 
-def test_a_retry_of_the_flow_does_only_what_is_owed(
+def test_a_flow_retry_does_only_what_is_owed(
     api_url: str, servers: httpx.Client, tmp_path: Path
 ) -> None:
     assert api_url
@@ -265,7 +261,7 @@ def test_a_retry_of_the_flow_does_only_what_is_owed(
 
 
 @pytest.mark.skipif(BROWSER is None, reason="chromium is not installed: no page drawn")
-def test_a_browser_draws_the_run_and_its_report(
+def test_a_browser_draws_run_and_report(
     grown: Conducted, found: Found, api_url: str, tmp_path: Path
 ) -> None:
     of_run = {"flow_run_id": {"any_": [str(grown.flow_run_id)]}}

@@ -63,17 +63,13 @@ def demo(place: Deployed, output: str) -> str:
     return str(place.until(run, "Completed", "Failed", "Crashed", "Partial")["name"])
 
 
-def test_a_worker_runs_beside_modules_of_ones_own(
-    place: Deployed, workers: Workers
-) -> None:
+def test_a_worker_ignores_foreign_modules(place: Deployed, workers: Workers) -> None:
     workers.one()
 
     assert demo(place, "first/r.jsonl") == "Completed"
 
 
-def test_a_deployment_survives_packages_that_appear(
-    place: Deployed, workers: Workers
-) -> None:
+def test_a_deployment_survives_new_packages(place: Deployed, workers: Workers) -> None:
     workers.one()
     for name in NAMES:
         (place.folder / f"{name}.py").unlink()
@@ -83,7 +79,7 @@ def test_a_deployment_survives_packages_that_appear(
 
 
 @pytest.mark.parametrize("line", ON_FILES, ids=lambda line: str(line[0]))
-def test_a_command_on_files_runs_beside_them(
+def test_file_commands_run_beside_them(
     place: Deployed, line: tuple[str | Path, ...]
 ) -> None:
     done = subprocess.run(
@@ -94,7 +90,7 @@ def test_a_command_on_files_runs_beside_them(
     assert done.returncode == 0, done.stderr
 
 
-def test_a_run_from_the_command_line_does_too(place: Deployed) -> None:
+def test_command_line_runs_do_too(place: Deployed) -> None:
     done = subprocess.run(
         [COMMAND, "demo", "--num-repeats", "1", "--output", "third/r.jsonl"],
         cwd=place.folder, env=place.env, capture_output=True, text=True, check=False,

@@ -55,7 +55,7 @@ def environments_of(owner: int) -> list[int]:
     ]
 
 
-def test_a_partial_run_is_not_green_and_again_only_the_rest_is_asked(
+def test_a_partial_run_is_not_green(
     command: Run, servers: httpx.Client, api_url: str, found: Found, tmp_path: Path
 ) -> None:
     turn(servers, fail_status=500, fail_match=CANBERRA)
@@ -80,7 +80,7 @@ def test_a_partial_run_is_not_green_and_again_only_the_rest_is_asked(
     assert said.startswith("46 of 48 rollouts collected: 2 failed (2 agent_run_error);")
 
 
-def test_repeats_of_identical_rows_are_never_answered_from_a_cache(
+def test_identical_rows_are_never_cached(
     command: Run, servers: httpx.Client, api_url: str, tmp_path: Path
 ) -> None:
     row = EMBEDDED_TASKS.read_bytes().splitlines()[0] + b"\n"
@@ -106,7 +106,7 @@ def test_demo_takes_a_new_folder(command: Run, api_url: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_the_environment_and_keeps_the_records(
+def test_a_signal_keeps_the_records(
     start: Start, api_url: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     child = start(*LONG, PREFECT_API_URL=api_url)
@@ -129,7 +129,7 @@ def test_a_signal_stops_the_environment_and_keeps_the_records(
              {"state": {"type": "CANCELLED", "message": "by force"}, "force": True}],
     ids=["cancelling", "cancelled"],
 )  # fmt: skip
-def test_a_run_without_a_worker_is_cancelled_from_its_page(
+def test_a_run_is_cancelled_from_its_page(
     start: Start, api_url: str, found: Found, tmp_path: Path, told: dict[str, object]
 ) -> None:
     output = tmp_path / "cancelled.jsonl"
@@ -152,7 +152,7 @@ def test_a_run_without_a_worker_is_cancelled_from_its_page(
     assert message.startswith(f"{kept} of 2400 rollouts collected")
 
 
-def test_after_a_kill_the_environment_is_gone_and_the_same_command_does_the_rest(
+def test_after_a_kill_the_rest_is_done(
     command: Run, start: Start, api_url: str, tmp_path: Path
 ) -> None:
     child = start(*LONG, PREFECT_API_URL=api_url)
@@ -184,7 +184,7 @@ def gym_in(folder: Path) -> int:
     return int((folder / "gym.pid").read_text())
 
 
-def test_when_gym_ends_the_run_stops_soon_and_the_same_command_does_the_rest(
+def test_the_run_stops_soon_after_gym_ends(
     command: Run, start: Start, on_gym: list[str], api_url: str, tmp_path: Path
 ) -> None:
     child = start(*on_gym, PREFECT_API_URL=api_url, PYTHONPATH=str(ROOT))
@@ -205,7 +205,7 @@ def test_when_gym_ends_the_run_stops_soon_and_the_same_command_does_the_rest(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_gym_that_was_started_is_gone_after_a_signal(
+def test_a_signal_ends_the_gym_we_started(
     start: Start, on_gym: list[str], api_url: str, tmp_path: Path,
     number: signal.Signals,
 ) -> None:  # fmt: skip
@@ -220,9 +220,7 @@ def test_a_gym_that_was_started_is_gone_after_a_signal(
     until(lambda: not is_alive(gym), "gym is gone")
 
 
-def test_a_gym_that_is_not_there_is_told_before_anything_starts(
-    command: Run, tmp_path: Path
-) -> None:
+def test_a_missing_gym_is_told_first(command: Run, tmp_path: Path) -> None:
     line = ["run", "--input", str(EMBEDDED_TASKS), "--output", "r.jsonl"]
 
     done = command(*line, "--gym-resources-server", "mcqa", "--gym-command", "no-gym")
@@ -232,7 +230,7 @@ def test_a_gym_that_is_not_there_is_told_before_anything_starts(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_when_prefects_server_goes_away_the_run_still_ends_whole(
+def test_a_run_outlives_prefects_server(
     command: Run, start: Start, mortal_server: tuple[str, int], tmp_path: Path
 ) -> None:
     url, server = mortal_server
@@ -249,7 +247,7 @@ def test_when_prefects_server_goes_away_the_run_still_ends_whole(
     assert command("inspect", "r.jsonl").returncode == 0
 
 
-def test_a_prefect_server_that_is_not_there_is_told_in_a_line(command: Run) -> None:
+def test_a_missing_prefect_is_told_in_a_line(command: Run) -> None:
     url = "http://127.0.0.1:9/api"
 
     done = command("demo", PREFECT_API_URL=url)
@@ -260,7 +258,7 @@ def test_a_prefect_server_that_is_not_there_is_told_in_a_line(command: Run) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_a_server_that_prefects_profile_names_is_no_temporary_one(
+def test_a_profiles_server_is_not_temporary(
     command: Run, api_url: str, tmp_path: Path
 ) -> None:
     home = tmp_path / "prefect"
@@ -275,7 +273,7 @@ def test_a_server_that_prefects_profile_names_is_no_temporary_one(
     assert "page of this run: " in done.stderr
 
 
-def test_without_a_server_it_runs_on_a_temporary_one(command: Run) -> None:
+def test_a_temporary_server_fills_in(command: Run) -> None:
     done = command("demo", "--num-repeats", "1")
 
     assert done.returncode == 0, done.stderr

@@ -120,7 +120,7 @@ def nights(deployed: Deployed, workers: Workers) -> tuple[Night, Night]:
     return equal, worse
 
 
-def test_a_worse_night_is_told_to_the_webhook_with_its_numbers(
+def test_a_worse_night_reaches_the_webhook(
     deployed: Deployed, nights: tuple[Night, Night], hook: Hook
 ) -> None:
     _, worse = nights
@@ -142,7 +142,7 @@ def test_a_worse_night_is_told_to_the_webhook_with_its_numbers(
     announced(deployed, worse.output, "completed", "regressed")
 
 
-def test_the_comparison_is_in_the_state_and_first_on_the_page(
+def test_the_comparison_is_first_on_the_page(
     deployed: Deployed, nights: tuple[Night, Night]
 ) -> None:
     _, worse = nights
@@ -158,7 +158,7 @@ def test_the_comparison_is_in_the_state_and_first_on_the_page(
     assert worse.comparison["judgement"] == "REGRESSED"
 
 
-def test_an_equal_policy_is_no_regression_though_its_rewards_differ(
+def test_an_equal_policy_is_no_regression(
     deployed: Deployed, nights: tuple[Night, Night], hook: Hook
 ) -> None:
     equal, worse = nights
@@ -172,7 +172,7 @@ def test_an_equal_policy_is_no_regression_though_its_rewards_differ(
     assert told_of(hook, equal.output) == []
 
 
-def test_the_command_line_shows_the_regression_and_strict_makes_it_exit_4(
+def test_a_strict_regression_exits_with_4(
     deployed: Deployed, nights: tuple[Night, Night], command: Run
 ) -> None:
     _, worse = nights
@@ -193,7 +193,7 @@ def test_the_command_line_shows_the_regression_and_strict_makes_it_exit_4(
     assert worse.output.read_bytes() == records
 
 
-def test_a_constant_verifier_is_told_and_with_strict_the_command_exits_4(
+def test_a_constant_verifier_exits_with_4(
     deployed: Deployed, command: Run, servers: httpx.Client, hook: Hook, tmp_path: Path
 ) -> None:
     servers.post("/_knobs", json=CONSTANT).raise_for_status()
@@ -226,7 +226,7 @@ def test_a_constant_verifier_is_told_and_with_strict_the_command_exits_4(
     assert requests == 96  # the second run asked for nothing again
 
 
-def test_strictness_is_a_parameter_of_a_deployment_too(
+def test_a_deployment_can_be_strict_too(
     deployed: Deployed, workers: Workers, servers: httpx.Client
 ) -> None:
     workers.one()
@@ -244,7 +244,7 @@ def test_strictness_is_a_parameter_of_a_deployment_too(
 
 
 @pytest.mark.skipif(BROWSER is None, reason="chromium is not installed: no page drawn")
-def test_a_person_sees_that_a_run_is_partial_and_what_is_missing(
+def test_a_partial_run_says_what_is_missing(
     deployed: Deployed, command: Run, servers: httpx.Client, tmp_path: Path
 ) -> None:
     knobs = {"fail_status": 500, "fail_match": "capital of Australia"}

@@ -137,7 +137,7 @@ def events(deployed: Deployed, run: str, name: str, since: datetime) -> int:
     return int(reply.json()["total"])
 
 
-def test_a_run_outlasts_a_restart_of_prefects_server_and_its_page_catches_up(
+def test_a_run_outlasts_a_prefect_restart(
     server: PrefectServer, deployed: Deployed, workers: Workers, servers: httpx.Client
 ) -> None:
     turn(servers, latency_ms=2000)
@@ -179,7 +179,7 @@ def test_a_run_outlasts_a_restart_of_prefects_server_and_its_page_catches_up(
     assert worker.poll() is None
 
 
-def test_a_worker_that_is_told_to_stop_ends_and_nothing_of_its_run_stays(
+def test_a_stopped_worker_leaves_nothing(
     stopped: Stopped,
 ) -> None:
     until(lambda: not any(map(is_alive, stopped.family)), "all gone", GONE_SECONDS)
@@ -192,7 +192,7 @@ def test_a_worker_that_is_told_to_stop_ends_and_nothing_of_its_run_stays(
     assert set(kept.values()) == {1}
 
 
-def test_runs_outlast_their_worker_that_is_killed_and_can_still_be_cancelled(
+def test_a_run_outlasts_its_killed_worker(
     deployed: Deployed, workers: Workers, servers: httpx.Client
 ) -> None:
     turn(servers, latency_ms=700)
@@ -219,7 +219,7 @@ def test_runs_outlast_their_worker_that_is_killed_and_can_still_be_cancelled(
     until(lambda: not any(map(is_alive, family)), "all gone", GONE_SECONDS)
 
 
-def test_the_run_of_a_stopped_worker_starts_again_in_time_and_does_the_rest(
+def test_a_stopped_workers_run_starts_again(
     deployed: Deployed, workers: Workers, stopped: Stopped
 ) -> None:
     run, output, model = stopped.run, stopped.output, stopped.model

@@ -37,7 +37,7 @@ def fields(
             yield f"{model}.{name}", field
 
 
-def test_every_field_of_the_form_is_named_and_documented(
+def test_every_form_field_is_documented(
     definitions: dict[str, dict[str, Any]],
 ) -> None:
     listed = dict(fields(definitions))
@@ -49,7 +49,7 @@ def test_every_field_of_the_form_is_named_and_documented(
     assert unnamed == []
 
 
-def test_what_is_not_required_has_a_default(
+def test_what_is_optional_has_a_default(
     definitions: dict[str, dict[str, Any]],
 ) -> None:
     assert definitions["RewardProfilingParams"]["required"] == ["output", "servers"]
@@ -90,9 +90,7 @@ def test_the_form_knows_the_bounds(
         ({"profile": {"pass_threshold": "high"}}, "pass_threshold must be a finite"),
     ],
 )
-def test_what_the_form_would_send_wrong_is_refused(
-    wrong: dict[str, Any], said: str
-) -> None:
+def test_wrong_form_values_are_refused(wrong: dict[str, Any], said: str) -> None:
     given = {"output": "r.jsonl", "servers": DEMO, **wrong}
 
     with pytest.raises(ParameterTypeError) as raised:
@@ -100,7 +98,7 @@ def test_what_the_form_would_send_wrong_is_refused(
     assert said in str(raised.value)
 
 
-def test_the_form_sends_what_the_command_line_sends() -> None:
+def test_the_form_equals_the_command_line() -> None:
     given = {"output": "r.jsonl", "servers": DEMO, "plan": {"num_repeats": {"a": 2}}}
 
     params = reward_profiling.validate_parameters({"params": given})["params"]
@@ -126,7 +124,7 @@ def test_the_form_sends_what_the_command_line_sends() -> None:
         },
     ],
 )
-def test_parameters_are_told_as_prefects_own_flow_tells_them(
+def test_parameters_are_told_as_prefect_does(
     given: dict[str, Any],
 ) -> None:
     params = RewardProfilingParams.made(given)
@@ -139,7 +137,7 @@ def test_parameters_are_told_as_prefects_own_flow_tells_them(
     assert reward_profiling.serialize_parameters(others) == {**told, "other": "a"}
 
 
-def test_telling_parameters_imports_none_of_prefects_server() -> None:
+def test_parameters_import_no_prefect_server() -> None:
     script = (
         "import sys\n"
         "from reward_profiling.flows.reward_profiling import reward_profiling as flow\n"

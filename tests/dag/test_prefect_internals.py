@@ -58,18 +58,18 @@ def run_demo(command_env: dict[str, str], tmp_path: Path) -> Run:
     return run
 
 
-def test_the_installed_prefect_has_all_of_it() -> None:
+def test_the_installed_prefect_is_complete() -> None:
     assert all(found(path) for path in (*NEEDED, *DISPENSABLE, SERVER))
     check_prefect()
     assert done_without() == []
 
 
-def test_what_is_needed_and_missing_is_refused_by_name() -> None:
+def test_a_needed_missing_part_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"lacks prefect\.context:NoSuch\w+, which"):
         check_prefect(ABSENT)
 
 
-def test_what_is_missing_and_not_needed_is_said() -> None:
+def test_an_unneeded_missing_part_is_told() -> None:
     (said,) = done_without(ABSENT)
 
     assert said.endswith(" lacks prefect.context:NoSuchContext: tells something")
@@ -93,9 +93,7 @@ def test_a_run_does_without_what_it_can(
         assert f" lacks {path}: {cost}" in done.stderr
 
 
-def test_an_unfit_prefect_is_refused_before_anything_starts(
-    run_demo: Run, tmp_path: Path
-) -> None:
+def test_an_unfit_prefect_is_refused_first(run_demo: Run, tmp_path: Path) -> None:
     done = run_demo(UNFIT)
 
     assert done.returncode == 2

@@ -160,7 +160,7 @@ def held(api_url: str, found: Found) -> Callable[[], dict[str, bytes]]:
     return read
 
 
-def test_no_planted_secret_is_left_anywhere(
+def test_no_planted_secret_is_left(
     line: list[str], start: Start, api_url: str, held: Held, tmp_path: Path
 ) -> None:
     with command_lines_watched() as seen:

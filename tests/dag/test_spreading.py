@@ -162,7 +162,7 @@ def reference(
     return profile_bytes(output)
 
 
-def test_of_two_workers_one_is_killed_and_nothing_is_lost_or_paid_for_twice(
+def test_a_killed_worker_loses_nothing(
     workers: Workers, case: Case, reference: list[bytes], found: Found
 ) -> None:
     workers.at_least(2)
@@ -187,9 +187,7 @@ def test_of_two_workers_one_is_killed_and_nothing_is_lost_or_paid_for_twice(
     assert starts == {0: 2, 1: 1}
 
 
-def test_a_signal_stops_the_workers_shards_and_keeps_their_records(
-    workers: Workers, case: Case
-) -> None:
+def test_a_signal_keeps_the_shards_records(workers: Workers, case: Case) -> None:
     workers.at_least(2)
 
     child = case.begin(*ON_WORKERS)
@@ -202,9 +200,7 @@ def test_a_signal_stops_the_workers_shards_and_keeps_their_records(
     assert not list(case.output.parent.glob("*-shard-*"))
 
 
-def test_a_run_that_is_stopped_before_a_shard_began_ends_as_any_other(
-    workers: Workers, case: Case
-) -> None:
+def test_a_run_can_stop_before_any_shard(workers: Workers, case: Case) -> None:
     del workers  # whose fixture deploys
     child = case.begin_elsewhere(f"collect-shard/{IDLE}")
     until(RunFiles(case.output).materialized_inputs.exists, "the plan")
@@ -236,7 +232,7 @@ class Cluster(NamedTuple):
     ],
     ids=lambda cluster: cluster.runner,
 )  # fmt: skip
-def test_a_cluster_gives_the_same_profile_to_the_last_byte(
+def test_a_cluster_gives_the_same_bytes(
     command: Run, reference: list[bytes], api_url: str, tmp_path: Path, cluster: Cluster
 ) -> None:
     if find_spec(cluster.module) is None:
@@ -249,9 +245,7 @@ def test_a_cluster_gives_the_same_profile_to_the_last_byte(
     assert profile_bytes(tmp_path / "r.jsonl") == reference
 
 
-def test_an_extra_that_is_missing_is_named_before_anything_starts(
-    command: Run, tmp_path: Path
-) -> None:
+def test_a_missing_extra_is_named_first(command: Run, tmp_path: Path) -> None:
     if find_spec("prefect_dask") is not None:
         pytest.skip("prefect_dask is installed")
 
@@ -263,7 +257,7 @@ def test_an_extra_that_is_missing_is_named_before_anything_starts(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_deployment_that_is_not_there_is_told_before_servers_start(
+def test_a_missing_deployment_is_told_first(
     command: Run, api_url: str, tmp_path: Path
 ) -> None:
     line = ["run", "--demo", "--output", "r.jsonl", *PLAN, "--runner", "work-pool"]

@@ -35,7 +35,7 @@ def plan(tmp_path: Path) -> PlanSummary:
     )
 
 
-def test_a_result_is_read_back_while_its_files_hold_what_was_written(
+def test_a_result_holds_while_its_files_do(
     plan: PlanSummary,
 ) -> None:
     kept = FilesAgree().dumps(plan)
@@ -45,7 +45,7 @@ def test_a_result_is_read_back_while_its_files_hold_what_was_written(
 
 
 @pytest.mark.parametrize("what", ["deleted", "edited", "grown"])
-def test_a_result_whose_file_was_changed_is_none(plan: PlanSummary, what: str) -> None:
+def test_a_changed_file_voids_its_result(plan: PlanSummary, what: str) -> None:
     kept = FilesAgree().dumps(plan)
     path = Path(plan.path)
     if what == "deleted":
@@ -57,14 +57,14 @@ def test_a_result_whose_file_was_changed_is_none(plan: PlanSummary, what: str) -
         FilesAgree().loads(kept)
 
 
-def test_what_a_server_could_not_answer_is_asked_again() -> None:
+def test_unanswered_metrics_are_asked_again() -> None:
     summary = AggregateSummary(path=None, num_servers=0, warnings=("it was away",))
 
     with pytest.raises(StaleResultError):
         FilesAgree().loads(FilesAgree().dumps(summary))
 
 
-def test_a_large_file_is_told_apart_by_its_end_its_size_and_its_samples(
+def test_large_files_are_compared_by_samples(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "large"
@@ -123,7 +123,7 @@ def cached(states: dict[str, str]) -> set[str]:
     return {step for step, state in states.items() if state == "Cached"}
 
 
-def test_steps_are_shown_as_cached_by_content_and_collecting_never_is(
+def test_every_step_but_collecting_is_cached(
     profile: Profile, servers: httpx.Client, tmp_path: Path
 ) -> None:
     persist = {"PREFECT_TASKS_DEFAULT_PERSIST_RESULT": "true"}

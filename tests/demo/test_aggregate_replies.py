@@ -20,7 +20,7 @@ def test_nothing_aggregates_to_nothing() -> None:
     }
 
 
-def test_agent_metrics_end_with_the_number_of_repeats() -> None:
+def test_agent_metrics_end_with_num_repeats() -> None:
     found = aggregate_reply([reply(0, 0, reward=1.0), reply(0, 1, reward=0.0)])
 
     assert list(found["agent_metrics"])[-1] == "num_repeats"
@@ -29,7 +29,7 @@ def test_agent_metrics_end_with_the_number_of_repeats() -> None:
     assert all("agent_ref" not in entry for entry in found["repeat_level_metrics"])
 
 
-def test_wholly_masked_replies_have_only_coverage() -> None:
+def test_wholly_masked_replies_have_coverage() -> None:
     found = aggregate_reply([reply(0, 0, reward=1.0, mask_sample=True)])
 
     assert found["group_level_metrics"] == []
@@ -37,12 +37,12 @@ def test_wholly_masked_replies_have_only_coverage() -> None:
     assert found["agent_metrics"]["coverage/masked_rollouts"] == 1
 
 
-def test_a_reply_without_a_key_is_the_first_rollout() -> None:
+def test_a_reply_without_a_key_is_the_first() -> None:
     found = aggregate_reply([{"reward": 1.0}])
 
     assert found["group_level_metrics"][0]["_ng_task_index"] == 0
 
 
-def test_two_replies_of_one_rollout_are_refused() -> None:
+def test_duplicate_replies_are_refused() -> None:
     with pytest.raises(DuplicateRolloutError, match=r"\(0, 0\)"):
         aggregate_reply([reply(0, 0), reply(0, 0)])

@@ -30,7 +30,7 @@ def test_input_becomes_messages(
     assert chat_request(params, "m") == {"model": "m", "messages": expected}
 
 
-def test_settings_are_carried_over_and_extra_body_is_merged() -> None:
+def test_settings_carry_over_and_extras_merge() -> None:
     params = {
         "input": "hi",
         "temperature": 0.0,
@@ -93,7 +93,7 @@ def test_a_completion_becomes_a_response() -> None:
     }
 
 
-def test_a_completion_that_ran_out_of_tokens_is_incomplete() -> None:
+def test_a_cut_completion_is_incomplete() -> None:
     choice = {"message": {"content": None}, "finish_reason": "length"}
 
     response = response_from_chat({"choices": [choice]}, {})
@@ -119,5 +119,5 @@ def test_what_is_no_completion_is_refused(chat: object) -> None:
         ("http://host/v1/chat/completions", "http://host/v1"),
     ],
 )
-def test_a_base_url_may_leave_the_version_out(url: str, base: str) -> None:
+def test_a_base_url_needs_no_version(url: str, base: str) -> None:
     assert base_url(url) == base

@@ -49,27 +49,25 @@ def test_the_stated_answer_matches(answer: str, expected: object) -> None:
         ("This answer is correct", "This answer is correct"),
     ],
 )
-def test_another_answer_is_worth_nothing_and_is_shown(
-    answer: str, extracted: str
-) -> None:
+def test_another_answer_scores_nothing(answer: str, extracted: str) -> None:
     verdict = exact_match(answer, "Paris")
 
     assert (verdict.reward, verdict.extracted_answer) == (0.0, extracted)
 
 
 @pytest.mark.parametrize("answer", ["", " \n ", "<think>Answer: Paris", "**"])
-def test_an_answer_without_content_extracts_nothing(answer: str) -> None:
+def test_an_empty_answer_extracts_nothing(answer: str) -> None:
     assert exact_match(answer, "Paris") == NOTHING
 
 
 @pytest.mark.parametrize("expected", [None, "", [], ["a", " "], {"a": 1}, [None]])
-def test_an_expectation_without_content_is_the_rows_fault(expected: object) -> None:
+def test_empty_expectations_are_the_rows_fault(expected: object) -> None:
     with pytest.raises(DatasetError, match="expected_answer"):
         exact_match("Paris", expected)
 
 
 @given(WORDS)
-def test_a_stated_word_always_matches_itself(word: str) -> None:
+def test_a_stated_word_matches_itself(word: str) -> None:
     for text in (word, f"Answer: {word}.", f"So it goes.\n\\boxed{{{word}}}"):
         assert exact_match(text, word).reward == 1.0
 

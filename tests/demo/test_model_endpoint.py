@@ -84,7 +84,7 @@ def ask(
     return client.post("/run", json=row)
 
 
-def test_responses_are_asked_first_with_the_row_as_it_is(
+def test_responses_are_asked_first(
     launch: Launch, endpoint: Endpoint, task_rows: Rows
 ) -> None:
     endpoint.replies["/v1/responses"] = (200, RESPONSE)
@@ -101,7 +101,7 @@ def test_responses_are_asked_first_with_the_row_as_it_is(
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])
-def test_an_endpoint_without_responses_is_asked_for_chat_from_then_on(
+def test_without_responses_chat_is_asked(
     launch: Launch, endpoint: Endpoint, task_rows: Rows, status: int
 ) -> None:
     endpoint.replies["/v1/responses"] = (status, {})
@@ -118,7 +118,7 @@ def test_an_endpoint_without_responses_is_asked_for_chat_from_then_on(
     assert {key for _, key, _ in endpoint.asked} == {""}
 
 
-def test_a_chosen_api_is_the_only_one_asked(
+def test_only_the_chosen_api_is_asked(
     launch: Launch, endpoint: Endpoint, task_rows: Rows
 ) -> None:
     endpoint.replies["/v1/chat/completions"] = (200, CHAT)
@@ -131,7 +131,7 @@ def test_a_chosen_api_is_the_only_one_asked(
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_request_for_patience_is_passed_on(
+def test_a_wait_request_is_passed_on(
     launch: Launch, endpoint: Endpoint, task_rows: Rows, status: int
 ) -> None:
     endpoint.replies["/v1/responses"] = (status, {"error": "slow down"})
@@ -142,7 +142,7 @@ def test_a_request_for_patience_is_passed_on(
     assert (reply.status_code, reply.headers["Retry-After"]) == (status, "7")
 
 
-def test_a_refusal_is_told_from_a_failure_and_says_why_without_the_key(
+def test_a_refusal_hides_the_key(
     launch: Launch, endpoint: Endpoint, task_rows: Rows
 ) -> None:
     error = {"error": {"message": f"Incorrect API key provided: {KEY}"}}
@@ -159,7 +159,7 @@ def test_a_refusal_is_told_from_a_failure_and_says_why_without_the_key(
 @pytest.mark.parametrize(
     "answer", [b"<html>", {"no": "output"}, {"output": [], "status": "failed"}]
 )
-def test_an_answer_that_is_no_response_is_a_500(
+def test_a_bad_response_is_a_500(
     launch: Launch, endpoint: Endpoint, task_rows: Rows, answer: object
 ) -> None:
     endpoint.replies["/v1/responses"] = (200, answer)
@@ -170,7 +170,7 @@ def test_an_answer_that_is_no_response_is_a_500(
     assert isinstance(reply.json(), str)
 
 
-def test_an_answer_that_is_no_completion_is_a_500(
+def test_a_bad_completion_is_a_500(
     launch: Launch, endpoint: Endpoint, task_rows: Rows
 ) -> None:
     endpoint.replies["/v1/chat/completions"] = (200, {})
@@ -180,7 +180,7 @@ def test_an_answer_that_is_no_completion_is_a_500(
     assert (reply.status_code, "Not a chat completion" in reply.json()) == (500, True)
 
 
-def test_a_missing_key_is_named_as_the_remedy(
+def test_the_remedy_names_a_missing_key(
     endpoint: Endpoint, launch: Launch, task_rows: Rows
 ) -> None:
     endpoint.replies["/v1/responses"] = (401, {"error": "no key"})
@@ -193,9 +193,7 @@ def test_a_missing_key_is_named_as_the_remedy(
     assert "set MODEL_API_KEY" in reply.json()
 
 
-def test_an_endpoint_that_is_not_there_is_a_bad_gateway(
-    launch: Launch, task_rows: Rows
-) -> None:
+def test_an_absent_endpoint_is_a_bad_gateway(launch: Launch, task_rows: Rows) -> None:
     with Endpoint() as gone:
         url = gone.url
 
@@ -205,7 +203,7 @@ def test_an_endpoint_that_is_not_there_is_a_bad_gateway(
     assert reply.json().startswith("No answer from the model: ConnectError")
 
 
-def test_an_unusable_row_is_refused_before_the_model_is_asked(
+def test_a_bad_row_never_reaches_the_model(
     launch: Launch, endpoint: Endpoint, task_rows: Rows
 ) -> None:
     reply = ask(launch, endpoint.url, {**task_rows[0], "expected_answer": []})

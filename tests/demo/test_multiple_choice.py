@@ -37,7 +37,7 @@ def test_the_chosen_letter_is_found(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["A is correct", "Option A means it", "A cat", "A"])
-def test_the_letter_a_is_a_choice_where_it_is_meant_as_one(answer: str) -> None:
+def test_the_letter_a_can_be_a_choice(answer: str) -> None:
     assert multiple_choice(answer, "A", OPTIONS).reward == 1.0
 
 
@@ -70,29 +70,29 @@ def test_options_come_in_several_shapes(options: object) -> None:
     assert multiple_choice("Answer: B", "B", options).reward == 1.0
 
 
-def test_the_text_of_an_option_is_an_expectation_too() -> None:
+def test_an_options_text_is_an_expectation() -> None:
     assert multiple_choice("Answer: B", "paris", OPTIONS).reward == 1.0
     assert multiple_choice("Answer: C", ["B", "C"], OPTIONS).reward == 1.0
 
 
-def test_a_letter_that_is_not_offered_is_no_choice() -> None:
+def test_a_letter_not_offered_is_no_choice() -> None:
     assert multiple_choice("Answer: E", "B", OPTIONS) == NOTHING
 
 
 @pytest.mark.parametrize("expected", ["E", "London", None, ""])
-def test_an_expectation_that_is_not_offered_is_the_rows_fault(expected: object) -> None:
+def test_unoffered_answers_are_the_rows_fault(expected: object) -> None:
     with pytest.raises(DatasetError, match="expected_answer"):
         multiple_choice("B", expected, OPTIONS)
 
 
 @pytest.mark.parametrize("options", [7, "AB", [1], {}, [], {"AB": "x"}, {"A": 1}])
-def test_options_of_another_shape_are_the_rows_fault(options: object) -> None:
+def test_odd_options_are_the_rows_fault(options: object) -> None:
     with pytest.raises(DatasetError, match="options"):
         multiple_choice("B", "B", options)
 
 
 @given(st.sampled_from("ABCD"), st.sampled_from("ABCD"))
-def test_every_letter_is_found_in_every_form(chosen: str, expected: str) -> None:
+def test_every_letter_is_found_in_any_form(chosen: str, expected: str) -> None:
     forms = (
         "{}",
         "({})",

@@ -53,14 +53,14 @@ def test_one_number_is_read(text: str, value: str) -> None:
 @pytest.mark.parametrize(
     "text", ["H2O", "nan", "inf", "2^10", "12^3", "1/0", "2 1/0", "x"]
 )
-def test_what_is_no_number_is_not_read_as_one(text: str) -> None:
+def test_only_numbers_are_read_as_numbers(text: str) -> None:
     assert read_numerals(text) == []
 
 
 @pytest.mark.parametrize(
     "text", ["1e999", "-1e401", "1e-999", "1e99999999999999999999"]
 )
-def test_a_number_beyond_all_bounds_matches_nothing(text: str) -> None:
+def test_an_unbounded_number_matches_nothing(text: str) -> None:
     verdict = number_match(text, 1)
 
     assert (verdict.reward, verdict.extracted_answer) == (0.0, text)
@@ -82,14 +82,12 @@ def test_a_number_beyond_all_bounds_matches_nothing(text: str) -> None:
         ("Answer: 5 = five", "5"),
     ],
 )
-def test_the_stated_number_is_compared_and_else_the_last(
-    answer: str, extracted: str
-) -> None:
+def test_a_stated_number_beats_the_last_one(answer: str, extracted: str) -> None:
     assert number_match(answer, 0).extracted_answer == extracted
 
 
 @pytest.mark.parametrize("answer", ["", "no idea", "Answer: none", "NaN", "<think>5"])
-def test_an_answer_without_a_number_extracts_nothing(answer: str) -> None:
+def test_no_number_extracts_nothing(answer: str) -> None:
     assert number_match(answer, 5) == NOTHING
 
 
@@ -123,7 +121,7 @@ def test_a_tolerance_decides_what_is_near(
 @pytest.mark.parametrize(
     "expected", [None, "", "five", "1 or 2", True, "1e999", math.nan]
 )
-def test_an_expectation_that_is_no_number_is_the_rows_fault(expected: object) -> None:
+def test_a_bad_expectation_is_the_rows_fault(expected: object) -> None:
     with pytest.raises(DatasetError, match="expected_answer"):
         number_match("5", expected)
 
@@ -131,19 +129,19 @@ def test_an_expectation_that_is_no_number_is_the_rows_fault(expected: object) ->
 @pytest.mark.parametrize(
     "tolerance", [-1, True, "1%", math.inf, {}, {"relative": 1, "absolute": 1}]
 )
-def test_a_tolerance_that_is_no_number_is_the_rows_fault(tolerance: object) -> None:
+def test_a_bad_tolerance_is_the_rows_fault(tolerance: object) -> None:
     with pytest.raises(DatasetError, match="tolerance"):
         number_match("5", 5, tolerance)
 
 
 @given(FINITE)
-def test_every_float_is_extracted_from_its_shortest_form(value: float) -> None:
+def test_every_float_is_extracted(value: float) -> None:
     for text in (repr(value), f"Answer: {value!r}.", f"\\boxed{{{value!r}}}"):
         assert number_match(text, repr(value), 0).reward == 1.0
 
 
 @given(st.integers())
-def test_every_whole_number_is_extracted_with_separators(value: int) -> None:
+def test_every_whole_number_is_extracted(value: int) -> None:
     for text in (
         f"{value:,}",
         f"{value:_}",

@@ -55,14 +55,14 @@ def user_row(prompt: str, **params: object) -> Json:
     }
 
 
-def test_every_shipped_task_has_a_script_and_every_script_a_task(
+def test_shipped_tasks_and_scripts_match(
     task_rows: Rows,
 ) -> None:
     assert {row["id"] for row in task_rows} == read_scripts().keys()
     assert len(task_rows) == 24
 
 
-def test_scripted_texts_are_as_right_and_as_wrong_as_they_say(task_rows: Rows) -> None:
+def test_scripted_texts_earn_what_they_claim(task_rows: Rows) -> None:
     scripts = read_scripts()
     for row in task_rows:
         script, agent = scripts[str(row["id"])], row["agent_ref"]
@@ -76,7 +76,7 @@ def test_scripted_texts_are_as_right_and_as_wrong_as_they_say(task_rows: Rows) -
         )
 
 
-def test_shipped_tasks_pass_never_sometimes_and_always(task_rows: Rows) -> None:
+def test_shipped_tasks_vary_in_difficulty(task_rows: Rows) -> None:
     rates = [mean(rewards(row)) for row in task_rows]
 
     assert rates.count(0.0) == 4
@@ -84,14 +84,14 @@ def test_shipped_tasks_pass_never_sometimes_and_always(task_rows: Rows) -> None:
     assert sum(0.05 < rate < 0.95 for rate in rates) == 16
 
 
-def test_a_task_is_solved_as_often_as_its_ability_says(task_rows: Rows) -> None:
+def test_a_task_is_solved_as_ability_says(task_rows: Rows) -> None:
     scripts = read_scripts()
     for row in task_rows:
         ability = scripts[str(row["id"])].ability
         assert mean(rewards(row)) == pytest.approx(ability, abs=0.15)
 
 
-def test_the_same_rollout_always_gets_the_same_answer(task_rows: Rows) -> None:
+def test_a_rollout_always_has_the_same_answer(task_rows: Rows) -> None:
     row = task_rows[3]
 
     assert replies(row) == replies(row)
@@ -108,7 +108,7 @@ def test_another_attempt_is_another_draw(task_rows: Rows) -> None:
     ]
 
 
-def test_some_answers_are_cut_and_a_few_are_empty(task_rows: Rows) -> None:
+def test_some_answers_are_cut_or_empty(task_rows: Rows) -> None:
     asked = [reply for row in task_rows for reply in replies(row)]
     cut = [one.response for one in asked if one.response["status"] == "incomplete"]
     empty = [one.response for one in asked if one.response["output"] == []]
@@ -121,7 +121,7 @@ def test_some_answers_are_cut_and_a_few_are_empty(task_rows: Rows) -> None:
     assert not any("Answer:" in output_text(one) for one in cut)
 
 
-def test_usage_adds_up_and_wrong_answers_think_longer(task_rows: Rows) -> None:
+def test_wrong_answers_think_longer(task_rows: Rows) -> None:
     row = task_rows[3]
     counts = [tokens(one) for one in replies(row)]
     by_reward: dict[float, list[int]] = {0.0: [], 1.0: []}
@@ -135,7 +135,7 @@ def test_usage_adds_up_and_wrong_answers_think_longer(task_rows: Rows) -> None:
     assert median(by_reward[0.0]) > median(by_reward[1.0])
 
 
-def test_latencies_are_short_with_a_few_long_ones(task_rows: Rows) -> None:
+def test_latencies_are_mostly_short(task_rows: Rows) -> None:
     latencies = [one.latency_seconds for row in task_rows for one in replies(row)]
     num_slow = sum(latency >= 1 for latency in latencies)
 
@@ -151,7 +151,7 @@ def test_a_limit_on_output_tokens_is_kept() -> None:
     assert any(one.response["status"] == "incomplete" for one in limited)
 
 
-def test_an_unknown_row_is_answered_with_what_it_expects() -> None:
+def test_an_unknown_row_gets_what_it_expects() -> None:
     abilities = [guessed_script(user_row(f"q{n}"), f"q{n}").ability for n in range(200)]
     solved = [mean(rewards(user_row(f"q{n}"))) for n in range(10)]
 

@@ -74,7 +74,7 @@ def test_one_line_says_where_it_listens(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly_and_at_once(
+def test_a_signal_ends_it_at_once(
     start: Callable[..., subprocess.Popen[bytes]], number: signal.Signals
 ) -> None:
     child = start(*COMMAND)
@@ -87,7 +87,7 @@ def test_a_signal_ends_it_cleanly_and_at_once(
     assert time.monotonic() - sent < 1.5
 
 
-def test_the_end_of_its_input_ends_it_even_with_a_request_that_hangs(
+def test_closing_its_input_ends_it(
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
     child = start(*COMMAND, "--watch-stdin")
@@ -102,7 +102,7 @@ def test_the_end_of_its_input_ends_it_even_with_a_request_that_hangs(
     assert child.returncode == 0
 
 
-def test_without_watching_it_does_not_need_its_input(
+def test_unwatched_it_needs_no_input(
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
     child = start(*COMMAND)
@@ -116,7 +116,7 @@ def test_without_watching_it_does_not_need_its_input(
     child.terminate()
 
 
-def test_it_does_not_outlive_an_owner_that_is_killed(
+def test_it_ends_with_a_killed_owner(
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
     owner = start(sys.executable, "-c", OWNER)
@@ -144,7 +144,7 @@ def test_a_port_can_be_asked_for(start: Callable[..., subprocess.Popen[bytes]]) 
     "options",
     [["--model-url", "host:8000", "--model", "m"], ["--model-url", "http://h"]],
 )
-def test_an_endpoint_that_cannot_be_asked_is_refused_at_once(
+def test_a_bad_endpoint_is_refused_at_once(
     options: list[str],
 ) -> None:
     done = subprocess.run(

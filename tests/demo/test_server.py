@@ -25,7 +25,7 @@ def test_every_health_path_is_ok(demo: httpx.Client, path: str) -> None:
     assert demo.get(path).json() == {"status": "ok"}
 
 
-def test_the_configuration_is_a_string_that_leads_to_an_environment_server(
+def test_the_configuration_leads_to_a_server(
     demo: httpx.Client,
 ) -> None:
     config = orjson.loads(demo.get("/global_config_dict_yaml").json())
@@ -52,9 +52,7 @@ def test_all_nine_servers_are_listed(demo: httpx.Client) -> None:
     }
 
 
-def test_a_rollout_is_answered_like_a_native_agent(
-    demo: httpx.Client, task_rows: Rows
-) -> None:
+def test_it_answers_like_a_native_agent(demo: httpx.Client, task_rows: Rows) -> None:
     row = task_rows[0]
 
     reply = demo.post("/run", json=keyed(row)).json()
@@ -82,9 +80,7 @@ def test_every_shipped_task_gets_a_reward(demo: httpx.Client, task_rows: Rows) -
         assert reply.json()["reward"] in {0.0, 1.0}
 
 
-def test_the_same_request_gets_the_same_bytes(
-    demo: httpx.Client, task_rows: Rows
-) -> None:
+def test_equal_requests_get_equal_bytes(demo: httpx.Client, task_rows: Rows) -> None:
     body = keyed(task_rows[9], 9, 3)
 
     assert demo.post("/run", json=body).content == demo.post("/run", json=body).content
@@ -102,7 +98,7 @@ def test_another_seed_answers_otherwise(
     assert here != there
 
 
-def test_a_numeric_expectation_does_not_become_a_metric(demo: httpx.Client) -> None:
+def test_an_expected_number_is_no_metric(demo: httpx.Client) -> None:
     row = {
         "responses_create_params": {"input": "2 + 2?"},
         "expected_answer": 4,
@@ -135,7 +131,7 @@ def test_an_unknown_agent_is_not_found(
         ),
     ],
 )
-def test_a_body_that_is_no_row_is_unprocessable(
+def test_a_body_must_be_a_row(
     demo: httpx.Client, body: str, place: list[object]
 ) -> None:
     reply = demo.post("/run", content=body)
@@ -145,7 +141,7 @@ def test_a_body_that_is_no_row_is_unprocessable(
 
 
 @pytest.mark.parametrize("expected", [None, [], {"a": 1}])
-def test_a_row_without_an_expectation_is_unprocessable(
+def test_a_row_must_have_an_expectation(
     demo: httpx.Client, task_rows: Rows, expected: object
 ) -> None:
     reply = demo.post("/run", json={**task_rows[0], "expected_answer": expected})
@@ -154,7 +150,7 @@ def test_a_row_without_an_expectation_is_unprocessable(
     assert "expected_answer" in reply.text
 
 
-def test_aggregate_metrics_profiles_the_rows_of_the_request(
+def test_aggregate_metrics_profiles_its_rows(
     demo: httpx.Client, task_rows: Rows
 ) -> None:
     replies = [
@@ -167,11 +163,11 @@ def test_aggregate_metrics_profiles_the_rows_of_the_request(
     assert reply.json()["agent_metrics"]["mean/reward"] == 1.0
 
 
-def test_an_aggregate_request_without_rows_is_unprocessable(demo: httpx.Client) -> None:
+def test_an_aggregate_request_must_have_rows(demo: httpx.Client) -> None:
     assert demo.post("/aggregate_metrics", json={}).status_code == 422
 
 
-def test_an_unhandled_error_is_a_500_with_a_json_string(demo: httpx.Client) -> None:
+def test_an_unhandled_error_is_a_500(demo: httpx.Client) -> None:
     reply = demo.post("/aggregate_metrics", json={"verify_responses": [1]})
 
     assert reply.status_code == 500
@@ -191,9 +187,7 @@ async def statuses_at_once(url: str, body: bytes) -> list[int]:
         return await asyncio.gather(*(status() for _ in range(AT_ONCE)))
 
 
-def test_many_rollouts_are_in_flight_at_once(
-    demo: httpx.Client, task_rows: Rows
-) -> None:
+def test_many_rollouts_run_at_once(demo: httpx.Client, task_rows: Rows) -> None:
     demo.post("/_knobs", json={"latency_ms": 1000})
     body = orjson.dumps(keyed(task_rows[0], 77))
     started = time.monotonic()

@@ -32,7 +32,7 @@ def texts(path: Path, content: bytes) -> list[tuple[int, bytes]]:
         ('{"a":"\u2028"}\n'.encode(), [(1, '{"a":"\u2028"}'.encode())]),
     ],
 )
-def test_lines_are_read_without_their_endings(
+def test_lines_are_read_without_endings(
     tmp_path: Path, content: bytes, expected: list[tuple[int, bytes]]
 ) -> None:
     assert texts(tmp_path / "a.jsonl", content) == expected
@@ -54,7 +54,7 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
         list(json_lines.read_lines(tmp_path / "none.jsonl"))
 
 
-def test_folder_in_place_of_a_file_is_named(tmp_path: Path) -> None:
+def test_a_folder_for_a_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
         list(json_lines.read_lines(tmp_path))
 
@@ -80,7 +80,7 @@ def test_line_that_is_no_object_is_refused(text: bytes, message: str) -> None:
     "number",
     ["18446744073709551616", "-9223372036854775809", "1" + "0" * 30, "9" * 9000],
 )
-def test_whole_number_beyond_64_bits_is_refused(number: str) -> None:
+def test_numbers_past_64_bits_are_refused(number: str) -> None:
     with pytest.raises(RecordError, match=f"whole number {number[:20]}"):
         json_lines.refuse_wide_integers(f'{{"a":[{number}]}}'.encode())
 
@@ -112,7 +112,7 @@ def test_duplicate_keys_are_found(text: bytes, *, expected: bool) -> None:
     assert json_lines.has_duplicate_keys(text, orjson.loads(text)) is expected
 
 
-def test_error_inside_is_located_and_keeps_its_type() -> None:
+def test_an_inner_error_keeps_its_type() -> None:
     with (
         pytest.raises(DuplicateRolloutError, match=r"^a\.jsonl:7: twice$"),
         json_lines.located(Path("a.jsonl"), 7),
@@ -120,7 +120,7 @@ def test_error_inside_is_located_and_keeps_its_type() -> None:
         raise DuplicateRolloutError("twice")
 
 
-def test_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(b"old")
 
@@ -136,7 +136,7 @@ def test_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     ]
 
 
-def test_rows_are_written_into_a_new_folder(tmp_path: Path) -> None:
+def test_rows_are_written_to_a_new_folder(tmp_path: Path) -> None:
     path = tmp_path / "new" / "a.jsonl"
 
     json_lines.replace_rows(path, [{"é": 1.0}, {"b": None}])

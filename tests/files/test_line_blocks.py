@@ -44,7 +44,7 @@ def one_by_one(text: bytes) -> list[dict[str, object]] | None:
 
 
 @given(TEXTS)
-def test_what_is_decoded_at_once_is_one_object_a_line(text: bytes) -> None:
+def test_each_bulk_line_is_one_object(text: bytes) -> None:
     block = block_of(text)
 
     found = decoded_at_once(block, lines_in(block), DECODER.decode_lines)
@@ -54,7 +54,7 @@ def test_what_is_decoded_at_once_is_one_object_a_line(text: bytes) -> None:
 
 @pytest.mark.parametrize("is_open", [True, False])
 @given(objects=st.lists(st.sampled_from(OBJECTS), min_size=1))
-def test_objects_one_a_line_are_decoded_at_once(
+def test_single_objects_are_decoded_in_bulk(
     objects: list[bytes], *, is_open: bool
 ) -> None:
     text = b"\n".join(objects) + b"\n" * (not is_open)
@@ -65,7 +65,7 @@ def test_objects_one_a_line_are_decoded_at_once(
     assert found == one_by_one(text)
 
 
-def test_text_that_is_not_utf_8_is_not_decoded_at_once() -> None:
+def test_bulk_decoding_needs_utf_8() -> None:
     block = block_of(b'{"a":{"b":"\xff"}}\n')
     decode_lines = msgspec.json.Decoder(dict[str, Nothing]).decode_lines
 
@@ -74,7 +74,7 @@ def test_text_that_is_not_utf_8_is_not_decoded_at_once() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7_000, 300_000])
-def test_a_file_comes_in_blocks_of_whole_lines(size: int, tmp_path: Path) -> None:
+def test_blocks_hold_whole_lines(size: int, tmp_path: Path) -> None:
     lines = [b"%d" % number * size for number in range(5)]
     path = tmp_path / "x"
     path.write_bytes(b"\n".join(lines))

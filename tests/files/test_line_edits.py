@@ -15,7 +15,7 @@ ROWS = st.dictionaries(st.text(), JSON, max_size=6)
 
 
 @given(ROWS, st.booleans())
-def test_the_members_of_a_line_are_found_as_they_stand(
+def test_the_members_of_a_line_are_found(
     row: dict[str, object],
     spaced: bool,  # noqa: FBT001 - Hypothesis gives it by place
 ) -> None:
@@ -28,7 +28,7 @@ def test_the_members_of_a_line_are_found_as_they_stand(
 
 
 @given(ROWS, st.data())
-def test_members_leave_a_line_and_nothing_else_does(
+def test_removing_members_keeps_other_bytes(
     row: dict[str, object], data: st.DataObject
 ) -> None:
     dropped = data.draw(st.sets(st.sampled_from(sorted(row) or ["x"])))
@@ -41,9 +41,7 @@ def test_members_leave_a_line_and_nothing_else_does(
 
 
 @given(ROWS, st.text())
-def test_one_member_is_set_and_every_other_byte_stays(
-    row: dict[str, object], name: str
-) -> None:
+def test_setting_a_member_keeps_other_bytes(row: dict[str, object], name: str) -> None:
     text = orjson.dumps(row)
 
     found = with_member(text, name, b"0.5")

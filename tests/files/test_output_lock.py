@@ -66,7 +66,7 @@ def shard_lock(files: RunFiles, shard: str) -> ExitStack:
     return stack
 
 
-def test_a_second_writer_is_refused_and_the_first_is_named(files: RunFiles) -> None:
+def test_a_second_writer_is_refused(files: RunFiles) -> None:
     with (
         held(files) as child,
         pytest.raises(OutputLockedError, match=f"pid {child.pid} on "),
@@ -75,7 +75,7 @@ def test_a_second_writer_is_refused_and_the_first_is_named(files: RunFiles) -> N
         pass
 
 
-def test_a_dead_owner_on_this_machine_blocks_nobody(files: RunFiles) -> None:
+def test_a_dead_local_owner_blocks_nobody(files: RunFiles) -> None:
     with held(files) as child:
         child.kill()
         child.wait()
@@ -85,7 +85,7 @@ def test_a_dead_owner_on_this_machine_blocks_nobody(files: RunFiles) -> None:
     assert not files.lock.exists()
 
 
-def test_an_owner_on_another_machine_blocks_while_it_is_heard_of(
+def test_a_remote_owner_blocks_while_alive(
     files: RunFiles,
 ) -> None:
     of_another_machine(files.lock, silent=20)
@@ -114,12 +114,12 @@ def test_a_holder_renews_its_lease(files: RunFiles) -> None:
     assert second.changed_ns > first.changed_ns
 
 
-def test_shards_of_one_dealing_run_side_by_side(files: RunFiles) -> None:
+def test_shards_of_one_dealing_coexist(files: RunFiles) -> None:
     with held(files, "0/2"), shard_lock(files, "1/2"):
         pass
 
 
-def test_a_shard_of_another_dealing_is_refused_and_the_process_named(
+def test_another_dealings_shard_is_refused(
     files: RunFiles,
 ) -> None:
     with held(files, "0/3") as child:
@@ -132,7 +132,7 @@ def test_a_shard_of_another_dealing_is_refused_and_the_process_named(
     shard_lock(files, "0/2").close()  # a dead one is in nobody's way
 
 
-def test_a_shard_of_another_dealing_is_seen_from_another_machine(
+def test_another_dealing_is_seen_from_afar(
     files: RunFiles,
 ) -> None:
     of_another_machine(files.shard(1, 3).lock, silent=5)
@@ -144,16 +144,14 @@ def test_a_shard_of_another_dealing_is_seen_from_another_machine(
 
 
 @pytest.mark.parametrize("held_alone", [True, False])
-def test_a_whole_output_and_its_shards_exclude_each_other(
-    files: RunFiles, *, held_alone: bool
-) -> None:
+def test_an_output_excludes_its_shards(files: RunFiles, *, held_alone: bool) -> None:
     first, second = ("", "0/2") if held_alone else ("0/2", "")
 
     with held(files, first), pytest.raises(OutputLockedError):
         shard_lock(files, second)
 
 
-def test_the_whole_output_is_refused_while_a_shard_lives_on_another_machine(
+def test_a_remote_shard_blocks_the_output(
     files: RunFiles,
 ) -> None:
     of_another_machine(files.shard(0, 2).lock, silent=5)
@@ -165,7 +163,7 @@ def test_the_whole_output_is_refused_while_a_shard_lives_on_another_machine(
         pass
 
 
-def test_the_word_to_stop_is_heard_and_the_lock_stays_the_same(files: RunFiles) -> None:
+def test_a_stop_request_keeps_the_lock(files: RunFiles) -> None:
     with output_lock(files.lock) as holder:
         ask_to_stop(files.lock, "enough", is_failure=True)
         ask_to_stop(files.lock, "too late: the first word counts", is_failure=False)
@@ -175,7 +173,7 @@ def test_the_word_to_stop_is_heard_and_the_lock_stays_the_same(files: RunFiles) 
     assert (told.token, told.stop, told.is_failure) == (holder.token, "enough", True)
 
 
-def test_merging_leaves_a_shard_that_is_still_being_collected(files: RunFiles) -> None:
+def test_merging_leaves_a_shard_in_progress(files: RunFiles) -> None:
     for index in (0, 1):
         files.shard(index, 2).rollouts.write_bytes(
             b'{"_ng_task_index":0,"_ng_rollout_index":%d,"reward":1}\n' % index

@@ -57,7 +57,7 @@ def write(path: Path, *parts: Rows) -> None:
 
 @settings(max_examples=60)
 @given(rows=ROWS, cut=st.integers(0, 40))
-def test_pyarrow_and_we_read_what_was_written(
+def test_pyarrow_reads_what_was_written(
     rows: Rows, cut: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "columns.parquet"
@@ -84,7 +84,7 @@ def shown(column: "array[Any]", expected: list[Any]) -> list[Any]:
     return [None if value is None else read for read, value in pairs]
 
 
-def test_a_table_has_the_types_that_every_reader_knows(tmp_path: Path) -> None:
+def test_a_table_has_types_all_readers_know(tmp_path: Path) -> None:
     write(tmp_path / "t.parquet", [(1, 0.5, True, "a")])
 
     schema = pq.read_schema(tmp_path / "t.parquet")
@@ -95,7 +95,7 @@ def test_a_table_has_the_types_that_every_reader_knows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "count", [ROWS_AT_ONCE - 1, ROWS_AT_ONCE, ROWS_AT_ONCE + 1, 70_001]
 )
-def test_rows_of_many_parts_come_back_in_order(count: int, tmp_path: Path) -> None:
+def test_rows_of_many_parts_keep_their_order(count: int, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
 
     def parts() -> Iterator[dict[str, Array]]:
@@ -154,7 +154,7 @@ def test_what_pyarrow_wrote_is_not_ours(tmp_path: Path) -> None:
         pass
 
 
-def test_what_another_version_wrote_is_told(tmp_path: Path) -> None:
+def test_another_versions_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write(path, [(1, 0.5, True, "a")])
     ours = pq.read_metadata(path).created_by.encode()
@@ -165,7 +165,7 @@ def test_what_another_version_wrote_is_told(tmp_path: Path) -> None:
         pass
 
 
-def test_a_text_that_looks_like_the_checksum_changes_nothing(tmp_path: Path) -> None:
+def test_a_lookalike_checksum_is_harmless(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     odd = "gym-reward-profiling crc32 00000000"
 
@@ -177,7 +177,7 @@ def test_a_text_that_looks_like_the_checksum_changes_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_an_error_of_a_part_is_raised_as_it_is_and_nothing_is_written(
+def test_a_failing_part_writes_nothing(
     error: type[BaseException], tmp_path: Path
 ) -> None:
     def parts() -> Iterator[dict[str, Array]]:
@@ -200,7 +200,7 @@ write_parquet(Path(sys.argv[1]), [{"n": numbers(array("q", range(9_000)))}], "")
 """
 
 
-def test_a_disk_that_is_full_is_told_and_what_was_there_stays(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(b"old")
 

@@ -41,7 +41,7 @@ def test_no_two_files_share_a_name() -> None:
 @pytest.mark.parametrize(
     "name", ["r_failures.jsonl", "r_materialized_inputs.jsonl", "r_run.json"]
 )
-def test_name_of_a_derived_file_is_no_output(name: str) -> None:
+def test_a_derived_name_is_no_output(name: str) -> None:
     with pytest.raises(ConfigError, match="derived from an output"):
         RunFiles(Path(name))
 
@@ -51,14 +51,14 @@ def test_folder_is_no_output(tmp_path: Path) -> None:
         RunFiles(tmp_path)
 
 
-def test_the_only_shard_is_the_output_itself() -> None:
+def test_an_only_shard_is_the_output() -> None:
     files = RunFiles(Path("out/r.jsonl"))
 
     assert files.shard(0, 1) is files
     assert files.shard(2, 4).rollouts == Path("out/r-shard-2-of-4.jsonl")
 
 
-def test_shards_on_disk_are_found_without_their_sidecars(tmp_path: Path) -> None:
+def test_shards_are_found_without_sidecars(tmp_path: Path) -> None:
     files = RunFiles(tmp_path / "r[1].jsonl")
     for shard in (files.shard(1, 2), files.shard(0, 2), files.shard(0, 3)):
         shard.rollouts.touch()
@@ -70,7 +70,7 @@ def test_shards_on_disk_are_found_without_their_sidecars(tmp_path: Path) -> None
     assert found == [f"r[1]-shard-{n}.jsonl" for n in ("0-of-2", "0-of-3", "1-of-2")]
 
 
-def test_gyms_pattern_for_shards_finds_their_records_and_failures_alone(
+def test_gyms_pattern_finds_shards_alone(
     tmp_path: Path,
 ) -> None:
     shard = RunFiles(tmp_path / "r.jsonl").shard(0, 2)

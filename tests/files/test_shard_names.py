@@ -28,5 +28,5 @@ def test_a_stem_of_no_shard_is_whole(stem: str) -> None:
     assert whole_stem(stem) == stem
 
 
-def test_a_shard_is_named_as_its_option_names_it() -> None:
+def test_a_shard_is_named_as_in_its_option() -> None:
     assert str(Dealt(0, 4)) == "0/4"

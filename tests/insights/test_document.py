@@ -34,7 +34,7 @@ def test_known_answers_have_a_majority() -> None:
     assert insights(rewards).run.passing.majority is None
 
 
-def test_a_run_without_a_reward_says_only_that() -> None:
+def test_a_rewardless_run_says_only_that() -> None:
     found = insights([FAILED, MISSING])
 
     assert found.run.reward.macro_mean is None
@@ -42,7 +42,7 @@ def test_a_run_without_a_reward_says_only_that() -> None:
     assert [f.name for f in found.findings] == ["nothing_scored"]
 
 
-def test_an_agent_not_asked_yet_is_no_suspect() -> None:
+def test_an_unasked_agent_is_no_suspect() -> None:
     found = insights([MISSING] * 4, [MISSING] * 4)
 
     (finding,) = found.findings
@@ -64,9 +64,7 @@ def comparable(task: TaskInsight) -> dict[str, object]:
 
 
 @given(TASKS, st.integers(0, 2**32))
-def test_the_names_of_tasks_change_no_number(
-    tasks: list[list[Rollout]], seed: int
-) -> None:
+def test_task_names_change_no_number(tasks: list[list[Rollout]], seed: int) -> None:
     shuffled = list(tasks)
     Random(seed).shuffle(shuffled)  # noqa: S311 - repeatable on purpose
 
@@ -79,7 +77,7 @@ def test_the_names_of_tasks_change_no_number(
 
 
 @given(TASKS, st.integers(-8, 8))
-def test_scaled_rewards_scale_means_not_rates(
+def test_scaling_rewards_scales_only_means(
     tasks: list[list[Rollout]], power: int
 ) -> None:
     factor = 2.0**power

@@ -25,9 +25,7 @@ def made(num_tasks: int) -> Insights:
 
 
 @pytest.mark.parametrize("num_tasks", [0, 1, 3])
-def test_what_is_written_is_read_in_whole_and_without_tasks(
-    num_tasks: int, tmp_path: Path
-) -> None:
+def test_written_insights_are_read_again(num_tasks: int, tmp_path: Path) -> None:
     path, insights = tmp_path / "r_insights.json", made(num_tasks)
 
     replace_insights(path, insights, insights.tasks)
@@ -44,7 +42,7 @@ def test_what_is_written_is_read_in_whole_and_without_tasks(
         (2.0**53, b"9007199254740992.0"), (math.nan, b"null"), (-math.inf, b"null"),
     ],
 )  # fmt: skip
-def test_floats_stay_floats_and_none_is_null(
+def test_floats_stay_floats_and_none_null(
     number: float, written: bytes, tmp_path: Path
 ) -> None:
     path, insights = tmp_path / "r_insights.json", made(1)
@@ -68,7 +66,7 @@ def test_text_is_written_as_it_is(tmp_path: Path) -> None:
 
 
 @given(tasks=TASKS, leave_out_empty=st.booleans())
-def test_what_was_read_is_written_as_it_was(
+def test_insights_are_rewritten_unchanged(
     *, tasks: list[list[Rollout]], leave_out_empty: bool
 ) -> None:
     found = insights(*tasks, leave_out_empty=leave_out_empty)
@@ -83,7 +81,7 @@ def test_what_was_read_is_written_as_it_was(
         assert again.read_bytes() == path.read_bytes()
 
 
-def test_a_file_that_was_laid_out_by_another_hand_is_read_too(tmp_path: Path) -> None:
+def test_another_layout_is_read_too(tmp_path: Path) -> None:
     path, insights = tmp_path / "r_insights.json", made(2)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(insights), indent=2))
 
@@ -109,7 +107,7 @@ ONE = msgspec.json.encode(made(1))
          "has schema version 2, but this program reads version 1"),
     ],
 )  # fmt: skip
-def test_another_file_is_refused_with_its_name_and_the_remedy(
+def test_another_file_is_refused_by_name(
     content: bytes, message: str, tmp_path: Path
 ) -> None:
     assert content != ONE
@@ -123,6 +121,6 @@ def test_another_file_is_refused_with_its_name_and_the_remedy(
         assert "run `reward-profiling profile` again" in str(refused.value)
 
 
-def test_no_file_is_a_fault_of_the_operator(tmp_path: Path) -> None:
+def test_no_file_is_the_operators_fault(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not exist"):
         read_insights(tmp_path / "r_insights.json")

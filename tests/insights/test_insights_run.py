@@ -58,7 +58,7 @@ def insights_of(files: RunFiles, **options: object) -> Insights:
     return read_insights(files.insights)
 
 
-def test_a_task_bears_the_beginning_of_its_prompt(tmp_path: Path) -> None:
+def test_a_task_shows_how_its_prompt_begins(tmp_path: Path) -> None:
     message = {
         "role": "user",
         "content": [{"type": "input_text", "text": "Two\nlines"}],
@@ -77,7 +77,7 @@ def test_a_task_bears_the_beginning_of_its_prompt(tmp_path: Path) -> None:
     assert labels[2] is None
 
 
-def test_the_majority_is_taken_by_the_field_that_is_named(tmp_path: Path) -> None:
+def test_the_majority_uses_the_named_field(tmp_path: Path) -> None:
     records = [
         {**answered(0, r, reward, f"text {r}"), "extracted": answer}
         for r, (reward, answer) in enumerate(
@@ -92,7 +92,7 @@ def test_the_majority_is_taken_by_the_field_that_is_named(tmp_path: Path) -> Non
     assert (majority.pass_rate, majority.num_rollouts) == (1.0, 4)
 
 
-def test_a_field_that_no_record_has_is_told(tmp_path: Path) -> None:
+def test_a_field_of_no_record_is_told(tmp_path: Path) -> None:
     files = output_of(tmp_path, [answered(0, 0, 1.0, "x")], [row(0, 0)])
     options = ProfileOptions(answer_field="extracted")
 
@@ -104,7 +104,7 @@ def test_a_field_that_no_record_has_is_told(tmp_path: Path) -> None:
     assert str(files.insights) in summary.files
 
 
-def test_the_order_of_lines_changes_no_byte(tmp_path: Path) -> None:
+def test_line_order_changes_no_byte(tmp_path: Path) -> None:
     random = Random(3)  # noqa: S311 - repeatable on purpose
     planned = [row(t, r) for t in range(6) for r in range(4)]
     records = [
@@ -123,7 +123,7 @@ def test_the_order_of_lines_changes_no_byte(tmp_path: Path) -> None:
     assert files.insights.read_bytes() == written
 
 
-def test_timings_become_a_curve_of_completion(tmp_path: Path) -> None:
+def test_timings_become_a_completion_curve(tmp_path: Path) -> None:
     files = output_of(tmp_path, [answered(0, 0, 1.0, "x")], [row(0, 0)])
     lines = [{**row(0, r), "started": 100.0 + r, "seconds": 2.0} for r in range(1000)]
     files.timings.write_bytes(
@@ -161,7 +161,7 @@ def demo(
     return run
 
 
-def test_the_demo_tells_the_facts_that_were_planted(
+def test_the_demo_tells_its_planted_facts(
     demo: Callable[..., tuple[RunFiles, Insights]],
 ) -> None:
     scripts = orjson.loads(SCRIPTS.read_bytes())
@@ -200,7 +200,7 @@ def test_the_demo_tells_the_facts_that_were_planted(
     assert found.completion[-1].finished == 192
 
 
-def test_records_in_shards_give_the_same_bytes(tmp_path: Path) -> None:
+def test_shards_give_the_same_bytes(tmp_path: Path) -> None:
     planned = [row(t, r) for t in range(5) for r in range(4)]
     records = [
         answered(t, r, float((t + r) % 3 == 0), f"x{t}{r}")
@@ -219,7 +219,7 @@ def test_records_in_shards_give_the_same_bytes(tmp_path: Path) -> None:
     assert files.insights.read_bytes() == written
 
 
-def test_the_terminal_shows_numbers_findings_and_remedies_in_eighty_columns(
+def test_the_terminal_fits_eighty_columns(
     tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     planned = [row(t, r) for t in range(6) for r in range(4)]

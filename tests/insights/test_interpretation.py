@@ -4,7 +4,7 @@ from reward_profiling.profiling.rollout_table import UNKNOWN, YES
 from tests.insights.tables import Rollout, insights, table_of
 
 
-def test_silent_replies_are_whole_where_others_are_cut() -> None:
+def test_silent_replies_beside_cuts_are_whole() -> None:
     silent, cut = Rollout(1.0, truncated=UNKNOWN), Rollout(0.0, truncated=YES)
     other = Rollout(1.0, truncated=UNKNOWN, agent="other")
     table = table_of([[silent, cut, cut], [other]])

@@ -3,7 +3,7 @@ import pytest
 from tests.insights.tables import Rollout, insights
 
 
-def test_numbers_that_name_tasks_stand_last() -> None:
+def test_numbers_that_name_tasks_come_last() -> None:
     found = insights(*(
         [Rollout(0.0, metrics={"question_id": 100.0 + task, "turns": task % 2 + r})
          for r in range(2)]
@@ -24,7 +24,7 @@ def test_numbers_that_name_tasks_stand_last() -> None:
      ("seed", [[1, 2], [1, 2]], True), ("seed", [[0.5, 0.5]], False),
      ("choice_index", [[0, 1], [1, 1]], False), ("turns", [[3, 3], [4, 4]], False)],
 )  # fmt: skip
-def test_a_name_marks_an_identifier_of_few_tasks(
+def test_a_name_marks_a_small_identifier(
     name: str, by_task: list[list[float]], *, is_id: bool
 ) -> None:
     found = insights(*([Rollout(0.0, metrics={name: v}) for v in t] for t in by_task))
@@ -32,7 +32,7 @@ def test_a_name_marks_an_identifier_of_few_tasks(
     assert [metric.is_identifier for metric in found.metrics] == [is_id]
 
 
-def test_a_shared_difficulty_is_no_identifier() -> None:
+def test_shared_difficulty_is_no_identifier() -> None:
     found = insights(*(
         [Rollout(0.0, metrics={"level": float(task % 3)})] * 2 for task in range(9)
     ))  # fmt: skip

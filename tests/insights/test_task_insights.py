@@ -3,7 +3,7 @@ import pytest
 from tests.insights.tables import MASKED, MISSING, Rollout, insights
 
 
-def test_masked_rollouts_stay_out_of_the_spread() -> None:
+def test_masked_rollouts_add_no_spread() -> None:
     (task,) = insights([1.0, 0.0, MASKED, MASKED]).tasks
 
     assert (task.mean, task.scored, task.masked) == (0.5, 2, 2)
@@ -48,7 +48,7 @@ def test_a_task_of_two_agents_is_two_units() -> None:
     assert found.tasks[0].rollouts.rollout_index == (1, 3)
 
 
-def test_the_most_informative_task_ranks_first() -> None:
+def test_the_most_telling_task_ranks_first() -> None:
     found = insights([0.0] * 4, [1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [1.0])
 
     assert [task.rank for task in found.tasks] == [3, 2, 1, None]

@@ -16,7 +16,7 @@ TOLERANCE = 1e-6
         ([0.0, 0.9e-6, 1.8e-6], True),
     ],
 )
-def test_signal_is_a_difference_beyond_the_tolerance(
+def test_signal_must_exceed_the_tolerance(
     rewards: list[float], *, has_signal: bool
 ) -> None:
     assert (len(signature_of(rewards, TOLERANCE)) > 1) is has_signal

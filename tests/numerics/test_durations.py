@@ -11,12 +11,12 @@ from reward_profiling.numerics.durations import seconds_from
         ("1-00:00:00", 86_400), ("0:05", 5),
     ],
 )  # fmt: skip
-def test_a_duration_is_read_as_people_write_it(text: str, seconds: float) -> None:
+def test_a_duration_is_read_as_people_write(text: str, seconds: float) -> None:
     assert seconds_from(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "5 parsecs", "1:99", "-3s", "1h30"])
-def test_what_is_no_duration_is_refused_with_examples(text: str) -> None:
+def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write 90s, 15m, 4h or 4:00:00"):
         seconds_from(text)
 

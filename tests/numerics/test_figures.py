@@ -12,9 +12,7 @@ from reward_profiling.numerics.figures import figure, measured, percent, signed_
      (0.0625, "0.063", "+0.063"), (1234.56, "1,234.6", "+1,234.6"),
      (999999.5, "1,000,000", "+1,000,000"), (2e29, "2.00e29", "+2.00e29")],
 )  # fmt: skip
-def test_a_figure_keeps_three_digits_at_any_scale(
-    value: float, said: str, signed: str
-) -> None:
+def test_a_figure_keeps_three_digits(value: float, said: str, signed: str) -> None:
     assert (figure(value), signed_figure(value)) == (said, signed)
 
 

@@ -24,7 +24,7 @@ def eight_lanes_by_hand(values: list[float]) -> float:
 
 @settings(deadline=None)
 @given(st.lists(FINITE, max_size=600))
-def test_pairwise_sum_is_near_the_exact_sum(values: list[float]) -> None:
+def test_a_pairwise_sum_is_nearly_exact(values: list[float]) -> None:
     exact = math.fsum(values)
     size = math.fsum(map(abs, values))
 
@@ -32,7 +32,7 @@ def test_pairwise_sum_is_near_the_exact_sum(values: list[float]) -> None:
 
 
 @given(st.lists(FINITE, max_size=7))
-def test_fewer_than_eight_values_are_added_left_to_right(values: list[float]) -> None:
+def test_few_values_are_added_left_to_right(values: list[float]) -> None:
     total = 0.0
     for value in values:
         total += value
@@ -42,16 +42,14 @@ def test_fewer_than_eight_values_are_added_left_to_right(values: list[float]) ->
 
 @settings(deadline=None)
 @given(st.lists(FINITE, min_size=8, max_size=128))
-def test_up_to_128_values_are_added_in_eight_lanes(values: list[float]) -> None:
+def test_up_to_128_values_use_eight_lanes(values: list[float]) -> None:
     assert moments.pairwise_sum(values) == eight_lanes_by_hand(values)
 
 
 @pytest.mark.parametrize(
     ("count", "half"), [(129, 64), (130, 64), (136, 64), (144, 72), (256, 128)]
 )
-def test_more_than_128_values_are_split_at_a_multiple_of_eight(
-    count: int, half: int
-) -> None:
+def test_a_split_is_at_a_multiple_of_eight(count: int, half: int) -> None:
     values = [1 / (1 + index % 13) for index in range(count)]
     left, right = values[:half], values[half:]
 
@@ -68,7 +66,7 @@ def by_halves(values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("count", [257, 300, 1_000, 1_032, 2_056, 3_125, 4_097, 50_000])
-def test_many_values_are_split_again_and_again(count: int) -> None:
+def test_many_values_are_split_repeatedly(count: int) -> None:
     values = [1 / (1 + index * 7919 % 1009) for index in range(count)]
 
     assert moments.pairwise_sum(values) == by_halves(values)
@@ -76,13 +74,13 @@ def test_many_values_are_split_again_and_again(count: int) -> None:
 
 @settings(deadline=None)
 @given(st.integers(129, 9_000), st.randoms(use_true_random=False))
-def test_many_values_are_split_until_128_are_left(count: int, random: Random) -> None:
+def test_values_are_split_down_to_128(count: int, random: Random) -> None:
     values = [random.randrange(-(10**9), 10**9) / 7 for _ in range(count)]
 
     assert moments.pairwise_sum(values) == by_halves(values)
 
 
-def test_order_of_additions_decides_the_last_bit() -> None:
+def test_addition_order_decides_the_last_bit() -> None:
     left_to_right = 0.0
     for value in [0.1] * 8:
         left_to_right += value
@@ -92,11 +90,11 @@ def test_order_of_additions_decides_the_last_bit() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 128, 129])
-def test_sum_of_negative_zeros_is_positive_zero(count: int) -> None:
+def test_negative_zeros_sum_to_positive_zero(count: int) -> None:
     assert math.copysign(1, moments.pairwise_sum([-0.0] * count)) == 1
 
 
-def test_whole_numbers_are_summed_in_buffers_of_8192() -> None:
+def test_whole_numbers_fill_buffers_of_8192() -> None:
     values = [2**60 - 7 * index for index in range(8200)]
 
     expected = moments.pairwise_sum(values[:8192]) + moments.pairwise_sum(values[8192:])
@@ -126,7 +124,7 @@ def test_nothing_has_no_mean(values: list[float | None]) -> None:
         ([1.0, None, 3.0], math.sqrt(2)),
     ],
 )
-def test_std_is_decided_for_every_degenerate_case(
+def test_std_is_defined_in_degenerate_cases(
     values: list[float | None], expected: float | None
 ) -> None:
     assert moments.std(values) == expected
@@ -150,7 +148,7 @@ def test_median_is_a_float(ordered: list[float], expected: float) -> None:
     assert math.copysign(1, found) == math.copysign(1, expected)
 
 
-def test_least_of_ascending_values_is_the_last_of_equal_zeros() -> None:
+def test_the_least_is_the_last_equal_zero() -> None:
     assert math.copysign(1, moments.least([0.0, -0.0, 1.0])) == -1
     assert math.copysign(1, moments.least([-0.0, 0.0, 1.0])) == 1
 
@@ -166,7 +164,7 @@ def test_least_of_ascending_values_is_the_last_of_equal_zeros() -> None:
         ([0.1, 0.7], 0.75, 0.7 - (0.7 - 0.1) * 0.25),
     ],
 )
-def test_quantile_interpolates_from_the_nearer_end(
+def test_interpolation_starts_at_the_near_end(
     ordered: list[float], share: float, expected: float
 ) -> None:
     found = moments.quantile(ordered, share)
@@ -174,7 +172,7 @@ def test_quantile_interpolates_from_the_nearer_end(
     assert (found, math.copysign(1, found)) == (expected, math.copysign(1, expected))
 
 
-def test_distance_of_whole_numbers_wraps_at_64_bits_as_in_gym() -> None:
+def test_whole_distances_wrap_at_64_bits() -> None:
     ordered = [-(2**63), 2**63 - 1]
 
     assert moments.quantile(ordered, 0.25) == -9.223372036854775808e18 - 0.25

@@ -31,18 +31,18 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("degrees", KNOWN)
-def test_quantile_equals_the_reference_to_the_last_bit(degrees: int) -> None:
+def test_a_quantile_equals_its_reference(degrees: int) -> None:
     assert t_975(degrees) == KNOWN[degrees]
 
 
-def test_quantile_falls_with_the_degrees_of_freedom() -> None:
+def test_quantiles_fall_with_more_freedom() -> None:
     found = [t_975(degrees) for degrees in range(1, 2000)]
 
     assert found == sorted(found, reverse=True)
     assert found[-1] > Z_975
 
 
-def test_every_quantile_is_the_references_to_the_last_bit() -> None:
+def test_every_quantile_equals_its_reference() -> None:
     found = array("d", map(t_975, range(1, LISTED + 1_001)))
 
     if sys.byteorder == "big":
@@ -53,7 +53,7 @@ def test_every_quantile_is_the_references_to_the_last_bit() -> None:
 
 
 @pytest.mark.parametrize("end", [2_048, LISTED])
-def test_quantile_goes_on_smoothly_where_a_table_ends(end: int) -> None:
+def test_quantiles_run_on_past_the_table(end: int) -> None:
     around = [t_975(end + step) for step in (-1, 0, 1, 2)]
 
     room = 4 * 2.0**-52

@@ -42,7 +42,7 @@ REWARDS = st.lists(st.floats(-100, 100), min_size=2, max_size=30)
         (8, 0, (0.6756, 1), (0.6306, 1)),
     ],
 )
-def test_eight_rollouts_give_the_known_spread_and_intervals(
+def test_eight_rollouts_give_known_intervals(
     c: int,
     deviation: float,
     by_wilson: tuple[float, float],
@@ -67,9 +67,7 @@ def test_the_ends_of_a_rate_are_exact() -> None:
         (0.867, 164, 2.652), (0.753, 2500, 0.863), (0.780, 2500, 0.828),
     ],
 )  # fmt: skip
-def test_the_bernoulli_errors_of_the_paper_come_out(
-    rate: float, count: int, error: float
-) -> None:
+def test_the_papers_errors_come_out(rate: float, count: int, error: float) -> None:
     # In thousandths, and by n as the paper has it instead of n - 1.
     found = counted_error([(1.0, round(1000 * rate)), (0.0, 1000 - round(1000 * rate))])
 
@@ -85,27 +83,27 @@ def test_variance_survives_a_large_mean() -> None:
     assert std([1e308, -1e308]) == pytest.approx(math.sqrt(2) * 1e308, rel=1e-9)
 
 
-def test_a_mean_whose_sum_is_beyond_any_float_is_known() -> None:
+def test_a_sum_past_any_float_has_a_mean() -> None:
     assert mean_of([1.5e308, 1.5e308]) == pytest.approx(1.5e308)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("count", [2, 3, 5, 7, 11, 49, 1_000])
-def test_the_mean_of_the_largest_floats_is_the_largest(count: int, sign: int) -> None:
+def test_the_largest_floats_have_their_mean(count: int, sign: int) -> None:
     largest = sign * sys.float_info.max
 
     assert mean_of([largest] * count) == largest
     assert counted_mean([(largest, 1), (largest, count)]) == largest
 
 
-def test_one_value_has_no_spread_and_no_error() -> None:
+def test_one_value_has_no_spread_or_error() -> None:
     assert (std([0.5]), variance([0.5]), standard_error([0.5])) == (None, None, None)
     assert clustered_error([1.0], [3]) is None
     assert counted_error([(0.5, 1)]) is None
 
 
 @given(st.lists(REWARDS, min_size=2, max_size=8), st.integers(1, 5))
-def test_equal_repeats_make_the_clustered_error_that_of_task_means(
+def test_equal_repeats_cluster_as_task_means(
     tasks: list[list[float]], count: int
 ) -> None:
     tasks = [(rewards * count)[:count] for rewards in tasks]
@@ -119,7 +117,7 @@ def test_equal_repeats_make_the_clustered_error_that_of_task_means(
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 1.0]), st.integers(1, 9))))
-def test_counted_values_are_as_good_as_listed_ones(
+def test_counted_values_equal_listed_ones(
     pairs: list[tuple[float, int]],
 ) -> None:
     listed = [value for value, count in pairs for _ in range(count)]
@@ -138,9 +136,7 @@ def test_order_changes_no_bit(values: list[float], random: object) -> None:
 
 
 @given(REWARDS, st.integers(-40, 40))
-def test_scaling_the_rewards_scales_their_spread(
-    values: list[float], power: int
-) -> None:
+def test_scaled_rewards_scale_their_spread(values: list[float], power: int) -> None:
     scaled = [value * 2.0**power for value in values]
     spread = std(values)
 
@@ -148,7 +144,7 @@ def test_scaling_the_rewards_scales_their_spread(
     assert std(scaled) == pytest.approx(spread * 2.0**power, rel=1e-9)
 
 
-def test_two_mirrored_tasks_have_a_rerun_error_and_no_spread_between() -> None:
+def test_mirrored_tasks_have_no_spread() -> None:
     tasks = [[1.0, 0.0], [0.0, 1.0]]
     variances = [variance(rewards) or 0.0 for rewards in tasks]
 
@@ -170,7 +166,7 @@ def test_two_mirrored_tasks_have_a_rerun_error_and_no_spread_between() -> None:
         (0.1, 5, None),
     ],
 )
-def test_a_mean_without_a_sound_interval_says_why(
+def test_a_mean_without_an_interval_says_why(
     error: float | None, count: int, word: str | None
 ) -> None:
     said = caution(error, count)
@@ -178,7 +174,7 @@ def test_a_mean_without_a_sound_interval_says_why(
     assert said is None if word is None else word in str(said)
 
 
-def test_an_interval_needs_tasks_and_a_span() -> None:
+def test_an_interval_needs_tasks_and_span() -> None:
     assert mean_interval([0.0, 1.0, 0.0, 1.0], Interval(0, 1)) is None
     assert mean_interval([1.0] * 40, Interval(1, 1)) is None
 
@@ -190,7 +186,7 @@ def test_equal_means_leave_room_for_doubt() -> None:
     assert (found.low, found.high) == pytest.approx((0.0, 0.3262), abs=5e-5)
 
 
-def test_many_tasks_make_the_interval_that_of_student() -> None:
+def test_many_tasks_give_students_interval() -> None:
     means = [0.0, 1.0] * 500
     error = standard_error(means) or 0.0
 
@@ -209,7 +205,7 @@ def test_many_tasks_make_the_interval_that_of_student() -> None:
         (0.2, 0.6, 1, (0.2, 1)), (-2, -2, -2, (-2, 0)), (0, 0, 0, (0, 0)),
     ],
 )  # fmt: skip
-def test_rewards_can_be_what_was_seen_and_what_passes(
+def test_the_span_covers_seen_and_passing(
     low: float, high: float, threshold: float, span: tuple[float, float]
 ) -> None:
     assert span_of(low, high, threshold) == Interval(*span)
@@ -217,7 +213,7 @@ def test_rewards_can_be_what_was_seen_and_what_passes(
 
 @pytest.mark.parametrize("ability", [(0.5, 0.5), (0.3, 1.2), (0.2, 2.0)])
 @pytest.mark.parametrize("tasks", [5, 12, 40])
-def test_an_interval_holds_as_often_as_it_claims(
+def test_an_interval_holds_as_it_claims(
     ability: tuple[float, float], tasks: int
 ) -> None:
     random = Random(7)  # noqa: S311 - repeatable on purpose

@@ -22,7 +22,7 @@ from tests.planning.plans_of_rows import (
 )
 
 
-def test_an_unchanged_known_input_is_read_once(tmp_path: Path) -> None:
+def test_an_unchanged_input_is_read_once(tmp_path: Path) -> None:
     path, options = tmp_path / "in.jsonl", PlanOptions(num_repeats=2)
     path.write_bytes(A + b"\n" + B + b"\n")
     known = check_input(path, options)
@@ -40,7 +40,7 @@ def test_an_unchanged_known_input_is_read_once(tmp_path: Path) -> None:
         check_input(path, options, known)
 
 
-def test_an_input_whose_prompt_changed_is_read_again(tmp_path: Path) -> None:
+def test_a_changed_prompt_is_read_again(tmp_path: Path) -> None:
     path, prompt = tmp_path / "in.jsonl", tmp_path / "prompt.yaml"
     path.write_bytes(b'{"q":1,"agent_ref":{"name":"x"}}\n')
     prompt.write_text("user: a {q}")
@@ -61,9 +61,7 @@ def test_an_input_whose_prompt_changed_is_read_again(tmp_path: Path) -> None:
         b"\n" + A + b"\n \t\n" + B + b"\n\n",
     ],
 )
-def test_line_endings_bom_and_blank_lines_do_not_change_the_plan(
-    content: bytes, tmp_path: Path
-) -> None:
+def test_line_endings_do_not_change_the_plan(content: bytes, tmp_path: Path) -> None:
     found = planned(tmp_path, content)
 
     assert found.num_tasks == 2
@@ -73,13 +71,13 @@ def test_line_endings_bom_and_blank_lines_do_not_change_the_plan(
     ]
 
 
-def test_blank_lines_are_counted_in_a_warning(tmp_path: Path) -> None:
+def test_blank_lines_are_counted(tmp_path: Path) -> None:
     found = planned(tmp_path, b"\n" + A + b"\n\n \n")
 
     assert found.warnings == (f"{tmp_path / 'in.jsonl'}: skipped 3 blank lines",)
 
 
-def test_last_line_without_a_newline_is_the_same_task(tmp_path: Path) -> None:
+def test_an_unended_last_line_changes_no_task(tmp_path: Path) -> None:
     assert planned(tmp_path, A + b"\r\n" + A + b"\n" + A).num_tasks == 1
 
 
@@ -94,17 +92,17 @@ def test_limit_takes_the_first_rows(limit: int, tmp_path: Path) -> None:
     assert found.num_rollouts == 2 * min(limit, 3)
 
 
-def test_rows_beyond_the_limit_need_not_be_usable(tmp_path: Path) -> None:
+def test_rows_past_the_limit_may_be_unusable(tmp_path: Path) -> None:
     assert planned(tmp_path, A + b"\n{bad\n[1]\n", limit=1).num_tasks == 1
 
 
-def test_limit_that_leaves_out_an_agent_is_warned_of(tmp_path: Path) -> None:
+def test_a_limit_that_drops_an_agent_is_told(tmp_path: Path) -> None:
     found = planned(tmp_path, b"\n".join([A, B, C]), limit=2)
 
     assert found.warnings == ("limit 2 leaves out every row of y",)
 
 
-def test_all_bad_rows_are_named_at_once_and_nothing_is_written(tmp_path: Path) -> None:
+def test_all_bad_rows_are_named_at_once(tmp_path: Path) -> None:
     bad = [b"{bad", b"[1]", b"NaN", b'{"responses_create_params":{"t":NaN}}', b"{}"]
     bad += [b'{"responses_create_params":{},"agent_ref":"x"}', A, b'{"n":%d}' % 2**70]
 
@@ -126,9 +124,7 @@ def test_twenty_bad_rows_are_shown_at_most(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1])
-def test_whole_number_beyond_64_bits_is_refused_with_its_line(
-    number: int, tmp_path: Path
-) -> None:
+def test_a_number_past_64_bits_names_its_line(number: int, tmp_path: Path) -> None:
     row = A[:-1] + b',"id":%d}' % number
 
     with pytest.raises(DatasetError, match=rf"in\.jsonl:2: .*whole number {number}"):
@@ -170,7 +166,7 @@ def test_missing_input_is_named(tmp_path: Path) -> None:
         check_input(tmp_path / "none.jsonl", PlanOptions())
 
 
-def test_what_means_nothing_in_a_prompt_template_is_warned_of(tmp_path: Path) -> None:
+def test_meaningless_template_options_are_told(tmp_path: Path) -> None:
     template = prompt(tmp_path, "user: '{question}'\nsytem: x\n")
 
     found = planned(tmp_path, ASKED, prompt_config=template, agent_name="a")
@@ -180,7 +176,7 @@ def test_what_means_nothing_in_a_prompt_template_is_warned_of(tmp_path: Path) ->
     )
 
 
-def test_limit_that_leaves_out_a_server_is_warned_of(tmp_path: Path) -> None:
+def test_a_limit_that_drops_a_server_is_told(tmp_path: Path) -> None:
     content = A + b"\n" + MADE % 1
 
     found = planned(tmp_path, content, limit=1, **ROUTES)

@@ -46,7 +46,7 @@ def test_output_without_a_name_is_refused(path: str) -> None:
         RunFiles(Path(path))
 
 
-def test_same_command_again_changes_nothing(tmp_path: Path) -> None:
+def test_the_same_command_changes_nothing(tmp_path: Path) -> None:
     planned(tmp_path, A + b"\n" + B, num_repeats=3)
     collect_one(tmp_path)
     before = digests(tmp_path / "out")
@@ -57,7 +57,7 @@ def test_same_command_again_changes_nothing(tmp_path: Path) -> None:
     assert found.num_new == 0
 
 
-def test_fresh_run_on_an_existing_output_is_refused(tmp_path: Path) -> None:
+def test_a_fresh_run_needs_a_new_output(tmp_path: Path) -> None:
     planned(tmp_path, A)
     collect_one(tmp_path)
 
@@ -67,7 +67,7 @@ def test_fresh_run_on_an_existing_output_is_refused(tmp_path: Path) -> None:
     assert 'responses_create_params.input: "a" → "b"' in message
 
 
-def test_changed_setting_is_refused_with_its_old_and_new_value(tmp_path: Path) -> None:
+def test_a_changed_setting_is_refused(tmp_path: Path) -> None:
     planned(tmp_path, A, responses_create_params={"temperature": 0})
     collect_one(tmp_path)
 
@@ -85,7 +85,7 @@ def test_changed_setting_is_refused_with_its_old_and_new_value(tmp_path: Path) -
         ({"num_repeats": 2, "limit": 1}, "limit: null → 1"),
     ],
 )
-def test_plan_that_changes_or_drops_rollouts_is_refused(
+def test_a_plan_may_not_lose_rollouts(
     options: dict[str, Any], change: str, tmp_path: Path
 ) -> None:
     planned(tmp_path, A + b"\n" + B, num_repeats=2)
@@ -103,7 +103,7 @@ def test_dropped_rollouts_are_counted(tmp_path: Path) -> None:
     assert "4 planned rollouts would be dropped" in message
 
 
-def test_more_repeats_and_appended_rows_extend_the_plan(tmp_path: Path) -> None:
+def test_repeats_and_new_rows_extend_the_plan(tmp_path: Path) -> None:
     planned(tmp_path, A + b"\n" + B, num_repeats=2)
     collect_one(tmp_path)
     before = set(plan_lines(tmp_path))
@@ -114,7 +114,7 @@ def test_more_repeats_and_appended_rows_extend_the_plan(tmp_path: Path) -> None:
     assert before < set(plan_lines(tmp_path))
 
 
-def test_interleaving_may_change_between_runs(tmp_path: Path) -> None:
+def test_interleaving_may_change(tmp_path: Path) -> None:
     planned(tmp_path, A + b"\n" + B, num_repeats=2)
     collect_one(tmp_path)
     before = plan_lines(tmp_path)
@@ -125,7 +125,7 @@ def test_interleaving_may_change_between_runs(tmp_path: Path) -> None:
     assert sorted(plan_lines(tmp_path)) == sorted(before) != plan_lines(tmp_path)
 
 
-def test_plan_without_rollouts_may_be_replaced(tmp_path: Path) -> None:
+def test_an_uncollected_plan_is_replaceable(tmp_path: Path) -> None:
     planned(tmp_path, A)
 
     planned(tmp_path, B)
@@ -137,9 +137,7 @@ def test_plan_without_rollouts_may_be_replaced(tmp_path: Path) -> None:
     "name",
     ["rollouts.jsonl", "rollouts_failures.jsonl", "rollouts-shard-0-of-2.jsonl"],
 )
-def test_rollouts_without_their_plan_are_never_overwritten(
-    name: str, tmp_path: Path
-) -> None:
+def test_rollouts_without_a_plan_are_kept(name: str, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).write_bytes(b"{}\n")
 
@@ -148,7 +146,7 @@ def test_rollouts_without_their_plan_are_never_overwritten(
     )
 
 
-def test_task_sources_are_resolved_where_servers_can_be_asked(tmp_path: Path) -> None:
+def test_servers_resolve_task_sources(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(b'{"responses_create_params":{},"task_source":"s"}\n' + A)
     asked: list[frozenset[str]] = []
@@ -165,7 +163,7 @@ def test_task_sources_are_resolved_where_servers_can_be_asked(tmp_path: Path) ->
     )
 
 
-def test_manifest_says_what_the_plan_was_made_from(tmp_path: Path) -> None:
+def test_the_manifest_tells_a_plans_origin(tmp_path: Path) -> None:
     planned(tmp_path, A + b"\r\n" + B, num_repeats=2)
 
     found = orjson.loads(output(tmp_path).run.read_bytes())
@@ -176,7 +174,7 @@ def test_manifest_says_what_the_plan_was_made_from(tmp_path: Path) -> None:
     assert found["plan"] == {"num_tasks": 2, "num_rollouts": 4}
 
 
-def test_a_fanned_out_plan_grows_behind_all_its_agents(tmp_path: Path) -> None:
+def test_a_fanned_out_plan_grows_at_its_end(tmp_path: Path) -> None:
     fan_out = {"x": ["p", "q"]}
     planned(tmp_path, A, num_repeats=2, fan_out=fan_out)
     before = plan_lines(tmp_path)
@@ -192,7 +190,7 @@ def test_a_fanned_out_plan_grows_behind_all_its_agents(tmp_path: Path) -> None:
     assert by_agent == [("p", 0), ("p", 1), ("p", 4), ("q", 2), ("q", 3), ("q", 5)]
 
 
-def test_a_prompt_template_is_part_of_the_run(tmp_path: Path) -> None:
+def test_a_run_includes_its_prompt_template(tmp_path: Path) -> None:
     template = prompt(tmp_path, "user: 'Q: {question}'\nsystem: sys\n")
     planned(tmp_path, ASKED, prompt_config=template, agent_name="a")
 
@@ -202,7 +200,7 @@ def test_a_prompt_template_is_part_of_the_run(tmp_path: Path) -> None:
     assert settings["prompt_config"] == {"user": "Q: {question}", "system": "sys"}
 
 
-def test_a_changed_prompt_template_is_refused_with_old_and_new(tmp_path: Path) -> None:
+def test_a_changed_template_is_refused(tmp_path: Path) -> None:
     options = {
         "prompt_config": prompt(tmp_path, "user: 'old {question}'"),
         "agent_name": "a",
@@ -216,7 +214,7 @@ def test_a_changed_prompt_template_is_refused_with_old_and_new(tmp_path: Path) -
     assert 'prompt_config.user: "old {question}" → "new {question}"' in message
 
 
-def test_a_prompt_template_may_lie_elsewhere_on_resume(tmp_path: Path) -> None:
+def test_a_resumed_template_may_have_moved(tmp_path: Path) -> None:
     content = "user: '{question}'"
     planned(tmp_path, ASKED, prompt_config=prompt(tmp_path, content), agent_name="a")
     collect_one(tmp_path)
@@ -227,7 +225,7 @@ def test_a_prompt_template_may_lie_elsewhere_on_resume(tmp_path: Path) -> None:
     assert found.num_new == 0
 
 
-def test_changed_skills_are_refused_with_both_digests(tmp_path: Path) -> None:
+def test_changed_skills_are_refused(tmp_path: Path) -> None:
     skill = tmp_path / "sk" / "one" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: one\n---\n")
@@ -241,7 +239,7 @@ def test_changed_skills_are_refused_with_both_digests(tmp_path: Path) -> None:
     )
 
 
-def test_a_plan_of_an_older_version_is_not_blamed_for_options_it_lacks(
+def test_an_older_plan_may_lack_options(
     tmp_path: Path,
 ) -> None:
     planned(tmp_path, A)
@@ -254,9 +252,7 @@ def test_a_plan_of_an_older_version_is_not_blamed_for_options_it_lacks(
 
 
 @pytest.mark.parametrize("content", [MADE % 1, A])
-def test_a_plan_by_server_grows_and_keeps_its_keys(
-    content: bytes, tmp_path: Path
-) -> None:
+def test_a_growing_server_plan_keeps_keys(content: bytes, tmp_path: Path) -> None:
     options = {**ROUTES, **LEGACY}
     planned(tmp_path, content, num_repeats=2, **options)
     collect_one(tmp_path)
@@ -283,7 +279,7 @@ def by_server(folder: Path, content: bytes, **options: Any) -> PlanSummary:  # n
 FLAT = b'{"responses_create_params":{}}'
 
 
-def test_rows_of_a_server_get_the_agent_that_it_stands_for(tmp_path: Path) -> None:
+def test_a_servers_rows_get_its_agent(tmp_path: Path) -> None:
     by_server(tmp_path, FLAT + b"\n" + A + b"\n" + MADE % 1, **ROUTES, **LEGACY)
 
     lines = plan_lines(tmp_path)
@@ -292,7 +288,7 @@ def test_rows_of_a_server_get_the_agent_that_it_stands_for(tmp_path: Path) -> No
     assert "agent_ref" not in orjson.loads(lines[2])
 
 
-def test_rows_of_a_server_that_stands_for_no_agent_stay_without(tmp_path: Path) -> None:
+def test_a_server_without_agent_gives_none(tmp_path: Path) -> None:
     by_server(
         tmp_path, FLAT, environment_routing_mode="legacy", environment_server_name="no"
     )
@@ -300,7 +296,7 @@ def test_rows_of_a_server_that_stands_for_no_agent_stay_without(tmp_path: Path) 
     assert "agent_ref" not in orjson.loads(plan_lines(tmp_path)[0])
 
 
-def test_a_plan_collected_without_its_agents_goes_on_without_them(
+def test_a_plan_without_agents_stays_so(
     tmp_path: Path,
 ) -> None:
     planned(tmp_path, FLAT, num_repeats=1, **LEGACY)
@@ -314,7 +310,7 @@ def test_a_plan_collected_without_its_agents_goes_on_without_them(
     assert orjson.loads(new)["agent_ref"] == {"name": "solver"}
 
 
-def test_a_plan_that_nothing_was_collected_of_gets_its_agents(tmp_path: Path) -> None:
+def test_an_uncollected_plan_gets_its_agents(tmp_path: Path) -> None:
     planned(tmp_path, FLAT, **LEGACY)
 
     by_server(tmp_path, FLAT, **LEGACY)
@@ -322,7 +318,7 @@ def test_a_plan_that_nothing_was_collected_of_gets_its_agents(tmp_path: Path) ->
     assert b'"agent_ref":{"name":"solver"}' in plan_lines(tmp_path)[0]
 
 
-def test_a_plan_by_server_grows_behind_its_attributed_rows(tmp_path: Path) -> None:
+def test_a_server_plan_keeps_attributed_rows(tmp_path: Path) -> None:
     by_server(tmp_path, FLAT, num_repeats=2, **LEGACY)
     collect_one(tmp_path)
     before = plan_lines(tmp_path)

@@ -27,9 +27,7 @@ from reward_profiling.planning.options import PlanOptions
         ({"num_repeat": 2}, "^num_repeat is not an option$"),
     ],
 )
-def test_options_that_contradict_themselves_are_refused(
-    given: dict[str, Any], message: str
-) -> None:
+def test_contradictory_options_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         PlanOptions.made(given)
 

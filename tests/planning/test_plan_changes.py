@@ -54,7 +54,7 @@ def test_differences_name_path_old_and_new(
 
 @settings(deadline=None)
 @given(JSON)
-def test_a_value_does_not_differ_from_itself(value: Any) -> None:  # noqa: ANN401
+def test_a_value_never_differs_from_itself(value: Any) -> None:  # noqa: ANN401
     assert list(differences(value, value)) == []
 
 
@@ -73,27 +73,23 @@ def files(tmp_path: Path) -> RunFiles:
     return files
 
 
-def test_another_model_is_refused_with_both_names(files: RunFiles) -> None:
+def test_another_model_is_refused(files: RunFiles) -> None:
     with pytest.raises(PlanChangedError, match="policy_model_name: m1 → m2"):
         refuse_other_model(files, "m2")
 
 
 @pytest.mark.parametrize("model", ["m1", None])
-def test_the_same_model_and_one_that_is_not_known_go_on(
-    files: RunFiles, model: str | None
-) -> None:
+def test_the_same_or_unknown_model_goes_on(files: RunFiles, model: str | None) -> None:
     refuse_other_model(files, model)
 
 
-def test_an_output_without_rollouts_takes_any_model(files: RunFiles) -> None:
+def test_an_empty_output_takes_any_model(files: RunFiles) -> None:
     files.rollouts.unlink()
 
     refuse_other_model(files, "m2")
 
 
-def test_an_output_that_shares_the_stem_of_another_is_refused(
-    files: RunFiles, tmp_path: Path
-) -> None:
+def test_a_taken_stem_is_refused(files: RunFiles, tmp_path: Path) -> None:
     checked = check_input(tmp_path / "in.jsonl", PlanOptions())
 
     with pytest.raises(ConfigError, match=f"output {re.escape(files.rollouts.name)}"):

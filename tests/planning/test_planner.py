@@ -52,9 +52,7 @@ REPEATS = st.integers(1, 4)
 
 @settings(deadline=None)
 @given(ROWS, REPEATS)
-def test_every_expected_rollout_is_planned_exactly_once(
-    rows: list[Row], repeats: int
-) -> None:
+def test_every_rollout_is_planned_once(rows: list[Row], repeats: int) -> None:
     plan = plan_of(rows, num_repeats=repeats)
     keys = [(task.task_index, index) for task, index in plan.rollouts(interleave=False)]
 
@@ -67,9 +65,7 @@ def test_every_expected_rollout_is_planned_exactly_once(
 
 @settings(deadline=None)
 @given(ROWS, REPEATS)
-def test_repeats_of_a_task_are_numbered_without_a_gap(
-    rows: list[Row], repeats: int
-) -> None:
+def test_a_tasks_repeats_have_no_gap(rows: list[Row], repeats: int) -> None:
     keys = sorted(lines_of(rows, num_repeats=repeats))
 
     numbered = Counter(task for task, _ in keys).items()
@@ -78,9 +74,7 @@ def test_repeats_of_a_task_are_numbered_without_a_gap(
 
 @settings(deadline=None)
 @given(ROWS, REPEATS)
-def test_interleaving_changes_the_order_and_nothing_else(
-    rows: list[Row], repeats: int
-) -> None:
+def test_interleaving_changes_only_the_order(rows: list[Row], repeats: int) -> None:
     by_task = lines_of(rows, num_repeats=repeats)
 
     by_repeat = lines_of(rows, num_repeats=repeats, interleave_repeats=True)
@@ -91,7 +85,7 @@ def test_interleaving_changes_the_order_and_nothing_else(
 
 @settings(deadline=None)
 @given(rows=ROWS, repeats=REPEATS, more=REPEATS, seed=st.booleans())
-def test_more_repeats_keep_every_key_and_its_bytes(
+def test_more_repeats_keep_every_key(
     rows: list[Row], repeats: int, more: int, *, seed: bool
 ) -> None:
     before = lines_of(rows, num_repeats=repeats, num_repeats_add_seed=seed)
@@ -103,7 +97,7 @@ def test_more_repeats_keep_every_key_and_its_bytes(
 
 @settings(deadline=None)
 @given(ROWS, ROWS, REPEATS)
-def test_appended_rows_keep_every_key_and_its_bytes(
+def test_appended_rows_keep_every_key(
     rows: list[Row], appended: list[Row], repeats: int
 ) -> None:
     before = lines_of(rows, num_repeats=repeats)
@@ -123,7 +117,7 @@ def test_plan_of_two_tasks_in_both_orders() -> None:
     assert by_repeat == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 
-def test_identical_rows_are_more_repeats_of_one_task() -> None:
+def test_identical_rows_are_repeats() -> None:
     plan = plan_of([row(), row(), row()], num_repeats=2)
 
     assert [task.rollout_indices[0] for task in plan.tasks] == [0, 2, 4]
@@ -169,7 +163,7 @@ def test_repeats_are_a_number_or_by_agent(
     assert plan_of([row()], num_repeats=repeats).num_rollouts == expected
 
 
-def test_fan_out_counts_repeats_across_its_agents() -> None:
+def test_fan_out_counts_across_agents() -> None:
     found = lines_of([row()], num_repeats=2, fan_out={"a": ["x", "y"]})
 
     agents = [orjson.loads(line)["agent_ref"]["name"] for line in found.values()]
@@ -177,20 +171,20 @@ def test_fan_out_counts_repeats_across_its_agents() -> None:
     assert agents == ["x", "x", "y", "y"]
 
 
-def test_given_indices_are_kept_with_their_gaps() -> None:
+def test_given_indices_keep_their_gaps() -> None:
     rows = [row(n, _ng_task_index=index) for n, index in enumerate([4, "x", 0])]
 
     assert list(lines_of(rows)) == [(4, 0), ("x", 0), (0, 0)]
 
 
-def test_given_index_that_collides_names_both_lines() -> None:
+def test_an_index_collision_names_both_lines() -> None:
     rows = [row(0), row(1, _ng_task_index=0)]
 
     with pytest.raises(DatasetError, match="line 2 has _ng_task_index 0, but line 1"):
         plan_of(rows)
 
 
-def test_rows_that_share_a_given_index_share_its_repeats() -> None:
+def test_rows_of_one_index_share_its_repeats() -> None:
     rows = [row(0, _ng_task_index=7), row(1, _ng_task_index=7)]
 
     assert list(lines_of(rows, num_repeats=2)) == [(7, 0), (7, 1), (7, 2), (7, 3)]
@@ -217,9 +211,7 @@ def test_rows_that_share_a_given_index_share_its_repeats() -> None:
         ),
     ],
 )
-def test_row_that_cannot_be_planned_is_named_with_its_line(
-    fields: Row, reason: str
-) -> None:
+def test_an_unplannable_row_names_its_line(fields: Row, reason: str) -> None:
     with pytest.raises(DatasetError) as raised:
         plan_of([row(), fields])
 
@@ -236,18 +228,18 @@ def test_every_bad_row_is_named_at_once() -> None:
     assert shown[-1] == "  … and 10 more"
 
 
-def test_repeats_that_name_no_agent_of_a_row_are_refused() -> None:
+def test_repeats_must_name_an_agent_of_a_row() -> None:
     with pytest.raises(DatasetError, match="num_repeats names neither 'a' nor"):
         plan_of([row()], num_repeats={"b": 2})
 
 
-def test_repeats_that_no_row_has_are_warned_of() -> None:
+def test_repeats_of_no_row_are_told() -> None:
     plan = plan_of([row()], num_repeats={"a": 1, "b": 2, "_default": 3})
 
     assert plan.warnings == ["num_repeats names agents that no row has: b"]
 
 
-def test_overridden_agents_are_counted_in_a_warning() -> None:
+def test_overridden_agents_are_counted() -> None:
     plan = plan_of([row(0), row(1), row(2, "b")], agent_name="b")
 
     assert plan.warnings == ["overrode the agent of 2 rows: a → b"]
@@ -282,7 +274,7 @@ def test_seed_is_laid_into_the_metadata(
     "metadata", ["text", [1], {"extra_body": "{"}, {"extra_body": "[1]"},
                  {"extra_body": None}, {"extra_body": {"x": 1}}],
 )  # fmt: skip
-def test_metadata_that_cannot_take_a_seed_is_refused(metadata: object) -> None:
+def test_metadata_must_take_a_seed(metadata: object) -> None:
     with pytest.raises(RecordError, match="metadata"):
         seeded_metadata({"metadata": metadata}, 0)
 

@@ -41,7 +41,7 @@ def info(**result: Any) -> dict[str, Any]:  # noqa: ANN401
          {"mask_sample": 7}),
     ],
 )  # fmt: skip
-def test_metrics_are_the_numbers_and_usage_wins(
+def test_metrics_are_numbers_and_usage_wins(
     result: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     found = metrics(**result)
@@ -61,14 +61,14 @@ def test_metrics_are_the_numbers_and_usage_wins(
         ({"response": {"usage": {"mask_sample": 7}}}, {"mask_sample": 7}),
     ],
 )
-def test_info_keeps_the_raw_reward_and_top_level_wins(
+def test_info_keeps_the_raw_reward(
     result: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     assert list(info(**result).items()) == list(expected.items())
 
 
 @pytest.mark.parametrize("response", ["oops", [1], 5, {"usage": "x"}, {"usage": [1]}])
-def test_unusable_response_is_refused_unless_the_record_is_masked(
+def test_only_masked_records_may_be_unusable(
     response: object,
 ) -> None:
     result = {"response": response, **KEY}
@@ -80,7 +80,7 @@ def test_unusable_response_is_refused_unless_the_record_is_masked(
 
 
 @pytest.mark.parametrize("index", [None, True, 1.0, [1], {}])
-def test_index_that_is_neither_number_nor_text_is_refused(index: object) -> None:
+def test_an_index_must_be_a_number_or_text(index: object) -> None:
     with pytest.raises(RecordError, match="not a whole number"):
         rollout_key({**KEY, "_ng_rollout_index": index})
 
@@ -94,7 +94,7 @@ def test_missing_index_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("ref", ["a", [1], 5, {"name": 5}])
-def test_agent_ref_of_another_shape_is_refused(ref: object) -> None:
+def test_an_odd_agent_ref_is_refused(ref: object) -> None:
     with pytest.raises(RecordError, match="agent_ref"):
         agent_name({"agent_ref": ref})
 

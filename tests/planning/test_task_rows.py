@@ -54,7 +54,7 @@ def faults_of(
     return raised.value.faults
 
 
-def test_a_prompt_makes_the_input_and_keeps_the_other_params() -> None:
+def test_a_prompt_makes_only_the_input() -> None:
     rows: list[Json] = [
         {"q": "hi", "responses_create_params": {"temperature": 1}},
         {"q": "yo"},
@@ -76,7 +76,7 @@ def test_a_prompt_makes_the_input_and_keeps_the_other_params() -> None:
 
 
 @pytest.mark.parametrize("params", [None, {}, {"input": ""}, {"input": []}])
-def test_a_row_whose_input_is_empty_takes_the_prompt(params: Json | None) -> None:
+def test_an_empty_input_takes_the_prompt(params: Json | None) -> None:
     row = {"q": 1, "responses_create_params": params}
 
     (line,) = lines_of(row, additions=PROMPT, agent_name="ag")
@@ -97,7 +97,7 @@ def test_overrides_lie_over_the_prompt() -> None:
     assert orjson.loads(line)["responses_create_params"] == overrides
 
 
-def test_every_row_that_a_prompt_cannot_take_is_named() -> None:
+def test_rows_no_prompt_can_take_are_named() -> None:
     rows: list[Json] = [
         {"q": 1, "responses_create_params": {"input": "own"}},
         {"q": 1},
@@ -117,7 +117,7 @@ def test_every_row_that_a_prompt_cannot_take_is_named() -> None:
     assert "so --prompt-config cannot change it" in found[3]
 
 
-def test_the_identity_of_a_row_is_its_own_line_not_what_a_prompt_makes() -> None:
+def test_a_rows_identity_is_its_own_line() -> None:
     fixed = Additions(prompt=PromptTemplate(user="same for all"))
 
     found = lines_of({"q": 1}, {"q": 2}, {"q": 1}, additions=fixed, agent_name="a")
@@ -125,7 +125,7 @@ def test_the_identity_of_a_row_is_its_own_line_not_what_a_prompt_makes() -> None
     assert [orjson.loads(line)["_ng_task_index"] for line in found] == [0, 1, 0]
 
 
-def test_skills_stand_between_the_agent_and_the_task_index() -> None:
+def test_skills_come_before_the_task_index() -> None:
     (line,) = lines_of(FLAT, additions=SKILLS, agent_name="ag")
 
     assert line == (
@@ -135,14 +135,14 @@ def test_skills_stand_between_the_agent_and_the_task_index() -> None:
     )
 
 
-def test_skills_of_a_row_are_replaced_where_they_stand() -> None:
+def test_skills_are_replaced_in_place() -> None:
     (line,) = lines_of({"skills_ref": 5, **FLAT}, additions=SKILLS, agent_name="ag")
 
     assert line.startswith('{"skills_ref":{"path":"sk"')
 
 
 @pytest.mark.parametrize("mode", [{}, LEGACY, {"environment_routing_mode": "taskset"}])
-def test_a_made_task_is_stamped_with_the_server_of_its_taskset(mode: Json) -> None:
+def test_a_made_task_has_its_tasksets_server(mode: Json) -> None:
     found = lines_of(MADE, num_repeats=2, agent_name="ignored", **TO_ES, **mode)
 
     assert found == [
@@ -152,7 +152,7 @@ def test_a_made_task_is_stamped_with_the_server_of_its_taskset(mode: Json) -> No
     ]
 
 
-def test_a_legacy_row_is_stamped_and_keeps_its_own_agent() -> None:
+def test_a_legacy_row_keeps_its_own_agent() -> None:
     own = {"agent_ref": {"name": "x"}, "_ng_environment_server": "own"}
 
     found = lines_of(FLAT, {**FLAT, **own}, agent_name="ag", **LEGACY)
@@ -166,7 +166,7 @@ def test_a_legacy_row_is_stamped_and_keeps_its_own_agent() -> None:
     ]
 
 
-def test_a_row_that_brings_a_server_keeps_it_where_agents_decide() -> None:
+def test_a_row_keeps_its_server_beside_agents() -> None:
     row = {**FLAT, "_ng_environment_server": "own", "agent_ref": {"name": "x"}}
 
     (line,) = lines_of(row)
@@ -183,9 +183,7 @@ def test_a_row_that_brings_a_server_keeps_it_where_agents_decide() -> None:
         ({**FLAT, "agent_ref": {"name": "x"}}, LEGACY, "LS"),
     ],
 )
-def test_repeats_of_a_stamped_row_go_by_taskset_then_source_then_server(
-    row: Json, options: Json, name: str
-) -> None:
+def test_a_taskset_decides_repeats_first(row: Json, options: Json, name: str) -> None:
     assert len(lines_of(row, num_repeats={name: 2, "x": 5}, **options)) == 2
 
 
@@ -204,20 +202,20 @@ def test_a_stamped_row_is_not_fanned_out() -> None:
         ({"additions": PROMPT}, "--prompt-config"),
     ],
 )
-def test_what_does_not_reach_a_made_task_is_refused(given: Json, flag: str) -> None:
+def test_made_tasks_refuse_idle_options(given: Json, flag: str) -> None:
     (fault,) = faults_of(MADE, **TO_ES, **given)
 
     assert f"in.jsonl:1: is a materialized task row, so {flag} cannot" in fault
 
 
 @pytest.mark.parametrize("mode", [{}, LEGACY])
-def test_a_taskset_without_a_route_is_refused_in_every_mode(mode: Json) -> None:
+def test_a_taskset_always_needs_a_route(mode: Json) -> None:
     (fault,) = faults_of(MADE, environment_server_routes={"other": "ES"}, **mode)
 
     assert "belongs to taskset 'ts', which has no route" in fault
 
 
-def test_a_flat_row_is_refused_where_tasksets_decide() -> None:
+def test_tasksets_refuse_flat_rows() -> None:
     (fault,) = faults_of(FLAT, environment_routing_mode="taskset", **TO_ES)
 
     assert "has no task_id.taskset with a task_input" in fault
@@ -235,13 +233,11 @@ def test_a_flat_row_is_refused_where_tasksets_decide() -> None:
         ({"task_id": "ts", "task_input": {}}, None),
     ],
 )
-def test_only_a_task_with_a_taskset_is_a_made_one(
-    row: Json, taskset: str | None
-) -> None:
+def test_only_a_taskset_makes_a_made_task(row: Json, taskset: str | None) -> None:
     assert taskset_of(row) == taskset
 
 
-def test_a_name_that_no_row_is_sent_to_is_warned_of() -> None:
+def test_a_name_without_rows_is_told() -> None:
     options = PlanOptions(environment_server_name="LS", agent_name="a")
 
     plan = plan_of([FLAT], options, Additions())

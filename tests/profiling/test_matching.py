@@ -45,14 +45,14 @@ def completion(
     ],
 )
 @pytest.mark.parametrize("allow_partial", [True, False])
-def test_files_that_contradict_each_other_are_refused(
+def test_contradictory_files_are_refused(
     planned: Keys, collected: Keys, error: type[Exception], *, allow_partial: bool
 ) -> None:
     with pytest.raises(error, match=r"task|\(0, 0\)"):
         completion(rows(*planned), collected, allow_partial=allow_partial)
 
 
-def test_missing_rollouts_are_refused_unless_partial() -> None:
+def test_only_partial_runs_may_lack_rollouts() -> None:
     planned, collected = rows((0, 0), (0, 1)), [(0, 1)]
 
     with pytest.raises(MissingRolloutsError, match=r"1 of 2 .* task 0 repeat 0"):
@@ -67,7 +67,7 @@ def test_empty_plan_is_complete() -> None:
     assert (found.percent, found.missing, found.total_input_rows) == (100.0, 0, 0)
 
 
-def test_input_rows_are_pairs_of_task_and_run_key() -> None:
+def test_input_rows_pair_tasks_with_run_keys() -> None:
     planned = [
         PlannedRow((0, 0), "a", "a", 0),
         PlannedRow((0, 1), "b", "b", 0),
@@ -83,7 +83,7 @@ def test_input_rows_are_pairs_of_task_and_run_key() -> None:
 
 @settings(deadline=None)
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))), st.randoms())
-def test_counts_add_up_whatever_was_collected(
+def test_counts_always_add_up(
     keys: set[tuple[int, int]],
     random: Any,  # noqa: ANN401
 ) -> None:
@@ -96,7 +96,7 @@ def test_counts_add_up_whatever_was_collected(
     assert found.collected + found.missing == found.planned == len(keys)
 
 
-def test_ten_keys_are_shown_in_order_and_text_comes_last() -> None:
+def test_ten_keys_are_shown_with_text_last() -> None:
     assert shown_keys([("x", 0), (2, 1), (2, 0)]) == (
         "task 2 repeat 0, task 2 repeat 1, task x repeat 0"
     )

@@ -59,7 +59,7 @@ def task_row(folder: Path) -> dict[str, Any]:
         (b'"\\u0000"', "text", "\0"),
     ],
 )
-def test_a_reward_that_is_no_number_is_counted_and_named(
+def test_a_non_numeric_reward_is_named(
     reward: bytes, reason: str, shown: object, tmp_path: Path
 ) -> None:
     text = reward if reward != b'"' else b'""'
@@ -75,7 +75,7 @@ def test_a_reward_that_is_no_number_is_counted_and_named(
     assert task_row(tmp_path)["rollout_infos"][1]["reward"] == shown
 
 
-def test_a_missing_reward_is_counted_and_ten_lines_are_named(tmp_path: Path) -> None:
+def test_missing_rewards_are_counted(tmp_path: Path) -> None:
     counts = profiled(tmp_path, b'{"reward":1,', *[b"{"] * 12)
 
     assert counts.unscored_reasons == {"missing": 12}
@@ -110,7 +110,7 @@ def test_a_missing_reward_is_counted_and_ten_lines_are_named(tmp_path: Path) -> 
         ('"é":"中","🏆":1'.encode(), {"mean/🏆": 1.0}),
     ],
 )
-def test_odd_members_are_read_as_any_reader_would(
+def test_odd_members_are_read_as_usual(
     members: bytes, expected: dict[str, float], tmp_path: Path
 ) -> None:
     profiled(tmp_path, b"{" + members + b",")
@@ -143,7 +143,7 @@ def test_odd_members_are_read_as_any_reader_would(
     ],
 )
 @pytest.mark.parametrize("gap", [b"", b"\n"])
-def test_a_damaged_line_in_the_middle_is_refused_with_its_number(
+def test_a_damaged_middle_line_is_refused(
     gap: bytes, text: bytes, said: str, tmp_path: Path
 ) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
@@ -159,7 +159,7 @@ def test_a_damaged_line_in_the_middle_is_refused_with_its_number(
 
 @pytest.mark.parametrize("rest", [b"\n", b"{\n}\n", b"\r\n", b""])
 @pytest.mark.parametrize("kind", ["records", "plan"])
-def test_two_objects_in_a_line_are_refused_whatever_lines_come_after(
+def test_two_objects_in_a_line_are_refused(
     kind: str, rest: bytes, tmp_path: Path
 ) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
@@ -176,7 +176,7 @@ def test_two_objects_in_a_line_are_refused_whatever_lines_come_after(
         profile_run(sources_of(files), ProfileRequest(allow_partial=True))
 
 
-def test_of_two_faults_the_first_line_is_named_whatever_its_members_are(
+def test_the_first_of_two_faults_is_named(
     tmp_path: Path,
 ) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
@@ -191,7 +191,7 @@ def test_of_two_faults_the_first_line_is_named_whatever_its_members_are(
         profile_run(sources_of(files), ProfileRequest(allow_partial=True))
 
 
-def test_a_file_of_a_byte_order_mark_alone_is_empty(tmp_path: Path) -> None:
+def test_a_lone_byte_order_mark_is_empty(tmp_path: Path) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
     files.materialized_inputs.write_bytes(plan_line(0, 0))
     files.rollouts.write_bytes(b"\xef\xbb\xbf")
@@ -202,9 +202,7 @@ def test_a_file_of_a_byte_order_mark_alone_is_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [b'{"reward":1,"_ng_t', b"{", b'{"a":"\xe4'])
-def test_a_last_line_on_its_way_is_left_out_and_said(
-    torn: bytes, tmp_path: Path
-) -> None:
+def test_an_unfinished_last_line_is_left_out(torn: bytes, tmp_path: Path) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
     files.materialized_inputs.write_bytes(plan_line(0, 0) + plan_line(0, 1))
     files.rollouts.write_bytes(b'{"reward":1,' + KEY + b"0}\n" + torn)
@@ -243,7 +241,7 @@ def test_indices_may_be_text_and_stay_text(tmp_path: Path) -> None:
     assert [info["rollout_id"] for info in infos] == ["a:10", "a:9"]
 
 
-def test_a_planned_index_beyond_64_bits_is_refused_with_its_line(
+def test_a_huge_planned_index_is_refused(
     tmp_path: Path,
 ) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
@@ -255,7 +253,7 @@ def test_a_planned_index_beyond_64_bits_is_refused_with_its_line(
         profile_run(sources_of(files), ProfileRequest())
 
 
-def test_repeats_that_are_text_in_one_task_and_numbers_in_another_are_refused(
+def test_repeats_must_be_all_text_or_numbers(
     tmp_path: Path,
 ) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
@@ -270,9 +268,7 @@ def test_repeats_that_are_text_in_one_task_and_numbers_in_another_are_refused(
 
 
 @pytest.mark.parametrize("response", [b"null", b"[]"])
-def test_how_an_index_is_read_does_not_hang_on_the_records_around_it(
-    response: bytes, tmp_path: Path
-) -> None:
+def test_neighbours_do_not_change_an_index(response: bytes, tmp_path: Path) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
     rest = b',"_ng_rollout_index":0}\n'
     wide = b'{"response":null,"_ng_task_index":1' + b"0" * 25 + rest
@@ -284,7 +280,7 @@ def test_how_an_index_is_read_does_not_hang_on_the_records_around_it(
         profile_run(sources_of(files), ProfileRequest())
 
 
-def test_failures_given_as_records_are_refused_by_name_and_said_by_content(
+def test_failures_are_no_records(
     tmp_path: Path,
 ) -> None:
     failures = tmp_path / "r_failures.jsonl"
@@ -300,7 +296,7 @@ def test_failures_given_as_records_are_refused_by_name_and_said_by_content(
     )
 
 
-def test_three_hundred_metrics_that_come_and_go(tmp_path: Path) -> None:
+def test_three_hundred_metrics_may_vary(tmp_path: Path) -> None:
     names = [f"metric {number}" for number in range(300)]
     records = [
         orjson.dumps(dict.fromkeys(names[at::7], at))[:-1] + b"," for at in range(1, 15)
@@ -315,9 +311,7 @@ def test_three_hundred_metrics_that_come_and_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("tasks", "repeats"), [(1, 20_000), (20_000, 1)])
-def test_one_task_often_and_many_tasks_once(
-    tasks: int, repeats: int, tmp_path: Path
-) -> None:
+def test_tasks_may_be_few_or_many(tasks: int, repeats: int, tmp_path: Path) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
     keys = [(task, rollout) for task in range(tasks) for rollout in range(repeats)]
     files.materialized_inputs.write_bytes(b"".join(plan_line(*key) for key in keys))
@@ -330,7 +324,7 @@ def test_one_task_often_and_many_tasks_once(
     assert task_row(tmp_path)["num_rollouts"] == repeats
 
 
-def test_a_folder_of_shards_is_profiled_as_one(tmp_path: Path) -> None:
+def test_a_folder_of_shards_is_one_run(tmp_path: Path) -> None:
     files = RunFiles(tmp_path / "run.jsonl")
     files.materialized_inputs.write_bytes(plan_line(0, 0) + plan_line(0, 1))
     for at in (1, 0):
@@ -346,7 +340,7 @@ def test_a_folder_of_shards_is_profiled_as_one(tmp_path: Path) -> None:
     assert files.reward_profiling.exists()
 
 
-def test_what_else_lies_in_a_folder_is_no_record(tmp_path: Path) -> None:
+def test_other_files_in_a_folder_are_ignored(tmp_path: Path) -> None:
     files = RunFiles(tmp_path / "rollouts.jsonl")
     files.materialized_inputs.write_bytes(plan_line(0, 0))
     files.rollouts.write_bytes(b'{"reward":1,' + KEY + b"0}\n")
@@ -361,7 +355,7 @@ def test_what_else_lies_in_a_folder_is_no_record(tmp_path: Path) -> None:
     assert profile_run(sources, ProfileRequest()).mean_reward == 1
 
 
-def test_an_output_named_like_a_selection_is_a_record_file_with_its_plan(
+def test_an_output_may_look_like_a_selection(
     tmp_path: Path,
 ) -> None:
     files = RunFiles(tmp_path / "runs_kept.jsonl")
@@ -377,7 +371,7 @@ def test_an_output_named_like_a_selection_is_a_record_file_with_its_plan(
     assert sources.inputs == files.materialized_inputs
 
 
-def test_a_link_to_nothing_in_a_folder_is_named(tmp_path: Path) -> None:
+def test_a_dangling_link_is_named(tmp_path: Path) -> None:
     (tmp_path / "gone.jsonl").symlink_to(tmp_path / "elsewhere.jsonl")
     (tmp_path / "gone_materialized_inputs.jsonl").write_bytes(plan_line(0, 0))
 
@@ -387,7 +381,7 @@ def test_a_link_to_nothing_in_a_folder_is_named(tmp_path: Path) -> None:
         profile_run(sources, ProfileRequest())
 
 
-def test_a_folder_of_two_runs_is_not_profiled_as_one(tmp_path: Path) -> None:
+def test_a_folder_of_two_runs_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         files = RunFiles(tmp_path / f"{name}.jsonl")
         files.materialized_inputs.write_bytes(plan_line(0, 0))
@@ -403,7 +397,7 @@ def nested(levels: int) -> bytes:
     return b"[" * levels + b"]" * levels
 
 
-def test_what_is_nested_too_deep_to_be_written_is_named_with_its_line(
+def test_too_deep_nesting_is_named(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(RecordError, match=r"r\.jsonl:1: the reward is nested too deep"):
@@ -419,7 +413,7 @@ def test_what_is_nested_too_deep_to_be_written_is_named_with_its_line(
         profile_run(sources_of(files), ProfileRequest())
 
 
-def test_a_number_of_the_plan_beyond_any_float_is_named_with_its_line(
+def test_a_planned_number_past_floats_is_told(
     tmp_path: Path,
 ) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
@@ -431,7 +425,7 @@ def test_a_number_of_the_plan_beyond_any_float_is_named_with_its_line(
         profile_run(sources_of(files), ProfileRequest())
 
 
-def test_a_failure_that_cannot_be_read_is_named_with_its_line(tmp_path: Path) -> None:
+def test_an_unreadable_failure_is_named(tmp_path: Path) -> None:
     files = RunFiles(tmp_path / "r.jsonl")
     files.failures.write_bytes(b'{"x":%b,' % nested(2000) + KEY + b"0}\n")
 
@@ -439,7 +433,7 @@ def test_a_failure_that_cannot_be_read_is_named_with_its_line(tmp_path: Path) ->
         profiled(tmp_path, b'{"reward":1,')
 
 
-def test_an_answer_nested_too_deep_is_none_and_a_key_is_no_answer(
+def test_an_answer_nested_too_deep_is_none(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "r.jsonl"

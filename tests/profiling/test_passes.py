@@ -12,7 +12,7 @@ from reward_profiling.profiling.passes import is_pass
         (-1.0, 1.0, False), (2.0, 1.0, True), (-0.5, -0.5, True), (-math.inf, 0, False),
     ],
 )  # fmt: skip
-def test_rounding_does_not_decide_whether_a_rollout_passes(
+def test_rounding_decides_no_pass(
     reward: float, threshold: float, *, expected: bool
 ) -> None:
     assert is_pass(reward, threshold) is expected

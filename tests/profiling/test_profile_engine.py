@@ -87,7 +87,7 @@ def files_of(folder: Path) -> RunFiles:
 
 @few
 @given(RUNS)
-def test_files_equal_the_contract_read_one_record_at_a_time(runs: Any) -> None:  # noqa: ANN401
+def test_the_engine_equals_the_contract(runs: Any) -> None:  # noqa: ANN401
     plan, results = rows_of(runs)
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -99,7 +99,7 @@ def test_files_equal_the_contract_read_one_record_at_a_time(runs: Any) -> None: 
 
 @few
 @given(RUNS, st.integers(1, 4), st.randoms(use_true_random=False))
-def test_any_split_into_files_in_any_order_gives_the_same_bytes(
+def test_any_split_into_files_is_the_same(
     runs: Any,  # noqa: ANN401
     count: int,
     random: Random,
@@ -119,7 +119,7 @@ def test_any_split_into_files_in_any_order_gives_the_same_bytes(
 
 @few
 @given(RUNS, st.lists(st.floats(0, 1), max_size=3), st.randoms(use_true_random=False))
-def test_profiles_of_a_file_that_grows_equal_one_of_the_whole(
+def test_a_growing_file_equals_a_whole_one(
     runs: Any,  # noqa: ANN401
     cuts: list[float],
     random: Random,

@@ -69,7 +69,7 @@ def test_profile_equals_gyms_to_the_byte(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_order_of_lines_never_changes_the_files(
+def test_line_order_never_changes_the_files(
     case: str, seed: int, tmp_path: Path
 ) -> None:
     golden = GOLDEN / case
@@ -83,7 +83,7 @@ def test_order_of_lines_never_changes_the_files(
     assert profile_bytes(tmp_path) == profile_bytes(golden)
 
 
-def test_blank_lines_bom_crlf_and_a_missing_newline_change_nothing(
+def test_line_endings_change_nothing(
     tmp_path: Path,
 ) -> None:
     golden = GOLDEN / "fan_out"
@@ -104,7 +104,7 @@ def test_rewards_an_ulp_apart_are_profiled(tmp_path: Path) -> None:
     assert task_row(tmp_path)["max/reward"] == 0.30000000000000004
 
 
-def test_rewards_of_a_nanosecond_clock_are_profiled(tmp_path: Path) -> None:
+def test_nanosecond_rewards_are_profiled(tmp_path: Path) -> None:
     written(tmp_path, [line(0, 0)], [line(0, 0, reward=1.7e18)])
 
     assert task_row(tmp_path)["mean/reward"] == 1.7e18
@@ -133,7 +133,7 @@ COLUMNS = "rollouts_rollout_metrics.parquet"
         ([line(0, 0)], [line(0, 0)[:-1]], RecordError, rf"{ROLLOUT}:1: is not JSON"),
     ],
 )  # fmt: skip
-def test_files_that_contradict_each_other_are_refused_and_nothing_is_written(
+def test_contradictory_files_write_nothing(
     plan: list[bytes],
     records: list[bytes],
     error: type[Exception],
@@ -155,13 +155,13 @@ def test_missing_file_is_named(missing: str, tmp_path: Path) -> None:
         profiled(tmp_path / PLAN, tmp_path / ROLLOUT)
 
 
-def test_nothing_collected_makes_three_empty_files(tmp_path: Path) -> None:
+def test_nothing_collected_makes_empty_files(tmp_path: Path) -> None:
     written(tmp_path, [line(0, 0)], [], partial=True)
 
     assert profile_bytes(tmp_path) == [b"", b"[]", b"[]"]
 
 
-def test_profile_replaces_an_older_one_whole(tmp_path: Path) -> None:
+def test_a_profile_replaces_an_older_one(tmp_path: Path) -> None:
     written(tmp_path, [line(0, 0), line(1, 0)], [line(0, 0), line(1, 0)])
 
     written(tmp_path, [line(0, 0)], [line(0, 0)])
@@ -172,7 +172,7 @@ def test_profile_replaces_an_older_one_whole(tmp_path: Path) -> None:
     ])  # fmt: skip
 
 
-def test_names_derive_from_the_records_and_not_from_the_plan(tmp_path: Path) -> None:
+def test_the_records_name_the_files(tmp_path: Path) -> None:
     (tmp_path / "plan.jsonl").write_bytes(line(0, 0))
     (tmp_path / "run.v1").write_bytes(line(0, 0))
 
@@ -182,7 +182,7 @@ def test_names_derive_from_the_records_and_not_from_the_plan(tmp_path: Path) -> 
     assert not (tmp_path / "plan_reward_profiling.jsonl").exists()
 
 
-def test_sample_is_the_plans_row_without_its_key(tmp_path: Path) -> None:
+def test_a_sample_is_a_plan_row_without_key(tmp_path: Path) -> None:
     plan = [line(0, 0, q="é", _ng_environment_server="e")]
 
     written(tmp_path, plan, [line(0, 0, reward=1)])

@@ -81,7 +81,7 @@ def test_counts_add_up_to_what_was_planned(
 
 
 @given(st.lists(st.lists(st.floats(-9, 9), min_size=1), min_size=2, max_size=8))
-def test_the_mean_is_over_tasks_and_so_is_its_error(tasks: list[list[float]]) -> None:
+def test_mean_and_error_are_over_tasks(tasks: list[list[float]]) -> None:
     means = [fmean(rewards) for rewards in tasks]
 
     summary = scored(*tasks)
@@ -92,7 +92,7 @@ def test_the_mean_is_over_tasks_and_so_is_its_error(tasks: list[list[float]]) ->
     )
 
 
-def test_a_task_with_many_repeats_weighs_no_more_than_another() -> None:
+def test_many_repeats_weigh_no_more() -> None:
     assert scored([1.0] * 9, [0.0]).mean_reward == 0.5
 
 
@@ -102,14 +102,14 @@ def test_huge_rewards_have_a_mean(huge: float) -> None:
     assert standard_error([huge, huge / 2]) == pytest.approx(huge / 4)
 
 
-def test_one_task_has_no_error_and_none_has_no_mean() -> None:
+def test_one_task_has_no_error() -> None:
     assert scored([1.0, 0.0]).standard_error is None
     (summary,) = summaries([row(0, 0)], [])
     assert (summary.mean_reward, summary.standard_error) == (None, None)
     assert standard_error([0.25, 0.25]) == 0.0
 
 
-def test_tasks_are_told_apart_by_how_many_of_their_rollouts_pass() -> None:
+def test_tasks_are_classed_by_their_passes() -> None:
     summary = scored([0, 0], [0.999, 0.5], [0, 1], [1, 1.0], [1 - 1e-12, 2])
 
     assert (summary.never_pass, summary.sometimes_pass, summary.always_pass) == (
@@ -117,7 +117,7 @@ def test_tasks_are_told_apart_by_how_many_of_their_rollouts_pass() -> None:
     )  # fmt: skip
 
 
-def test_a_single_rollout_does_not_say_that_a_task_always_passes() -> None:
+def test_one_rollout_does_not_mean_always() -> None:
     summary = scored([1.0], [0.0], [1.0, 1.0])
 
     assert (summary.never_pass, summary.sometimes_pass, summary.always_pass) == (
@@ -130,7 +130,7 @@ def test_a_threshold_decides_what_passes() -> None:
     assert pass_rate([0.2, 0.5, 0.8, -1], 0.5) == 0.5
 
 
-def test_a_task_without_a_scored_rollout_is_in_no_class() -> None:
+def test_an_unscored_task_is_in_no_class() -> None:
     records = [record(0, 0, reward=None), record(1, 0, mask_sample=True, reward=1)]
 
     (summary,) = summaries([row(0, 0), row(1, 0)], records)
@@ -139,19 +139,19 @@ def test_a_task_without_a_scored_rollout_is_in_no_class() -> None:
     assert (summary.unscored, summary.masked) == (1, 1)
 
 
-def test_a_rollout_that_was_collected_in_the_end_did_not_fail() -> None:
+def test_a_late_success_is_no_failure() -> None:
     (summary,) = summaries([row(0, 0)], [record(0, 0, reward=1)], {(0, 0): 2})
 
     assert (summary.failed, summary.collected) == (0, 1)
 
 
-def test_a_rollout_that_failed_twice_is_one_failure() -> None:
+def test_two_failed_attempts_are_one_failure() -> None:
     (summary,) = summaries([row(0, 0)], [], {(0, 0): 2})
 
     assert (summary.failed, summary.missing) == (1, 0)
 
 
-def test_agents_are_in_order_of_name_and_have_one_even_without() -> None:
+def test_agents_come_in_order_of_name() -> None:
     rows = [row(0, 0, "b"), row(0, 1, None), row(0, 2, "a")]
 
     assert [s.agent for s in summaries(rows, [])] == ["(no agent)", "a", "b"]

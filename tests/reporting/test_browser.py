@@ -70,7 +70,7 @@ def search(tab: Tab, words: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_page_opens_whole_at_any_width_and_in_any_light(
+def test_the_page_opens_at_any_width(
     tab: Tab, written: Write, width: int, scheme: str
 ) -> None:
     tab.resize(width, 900)
@@ -98,7 +98,7 @@ def test_the_page_opens_whole_at_any_width_and_in_any_light(
     assert (red > 200) == (scheme == "light")
 
 
-def test_the_findings_stand_first_and_in_view(tab: Tab, written: Write) -> None:
+def test_the_findings_come_first(tab: Tab, written: Write) -> None:
     tab.open(written(a_run()))
 
     tops = tab.run(
@@ -110,9 +110,7 @@ def test_the_findings_stand_first_and_in_view(tab: Tab, written: Write) -> None:
     assert tops[0] < 300
 
 
-def test_a_search_finds_tasks_and_its_link_finds_them_again(
-    tab: Tab, written: Write
-) -> None:
+def test_a_search_has_a_link_of_its_own(tab: Tab, written: Write) -> None:
     path = written(a_run())
     tab.open(path)
 
@@ -127,7 +125,7 @@ def test_a_search_finds_tasks_and_its_link_finds_them_again(
     assert tab.complaints() == []
 
 
-def test_a_row_opens_to_its_rollouts_and_closes_again(tab: Tab, written: Write) -> None:
+def test_a_row_opens_and_closes(tab: Tab, written: Write) -> None:
     tasks = [
         a_task(0, "a", [1.0, None, -2.5], tokens=[10, None, 4096], label="first"),
         a_task(1, "a", [1.0]),
@@ -164,9 +162,7 @@ def test_rows_open_by_keyboard(tab: Tab, written: Write) -> None:
     assert tab.run("document.activeElement.getAttribute('aria-expanded')") == "true"
 
 
-def test_tasks_are_filtered_and_ordered_and_the_unknown_stands_last(
-    tab: Tab, written: Write
-) -> None:
+def test_tasks_are_filtered_and_ordered(tab: Tab, written: Write) -> None:
     rewards: list[list[float | None]] = [
         [0.5, 1.0], [None, None], [1.0, 1.0], [0.0, 0.5], [0.0, -3.0],
     ]  # fmt: skip
@@ -186,7 +182,7 @@ def test_tasks_are_filtered_and_ordered_and_the_unknown_stands_last(
     assert tab.run("location.hash") == "#tasks?class=never&order=mean&turned=1"
 
 
-def test_no_text_of_the_data_becomes_markup(tab: Tab, written: Write) -> None:
+def test_no_data_becomes_markup(tab: Tab, written: Write) -> None:
     tab.resize(390, 844)
     tab.open(written(a_hostile_run()))
 
@@ -203,9 +199,7 @@ def test_no_text_of_the_data_becomes_markup(tab: Tab, written: Write) -> None:
     assert tab.complaints() == []
 
 
-def test_a_script_that_is_not_the_pages_own_does_not_run(
-    tab: Tab, written: Write
-) -> None:
+def test_foreign_scripts_do_not_run(tab: Tab, written: Write) -> None:
     tab.open(written(a_run()))
 
     tab.run(
@@ -230,7 +224,7 @@ def test_a_script_that_is_not_the_pages_own_does_not_run(
     ],
     ids=[*SCALES, "one repeat", "many repeats", "one rollout", "unscored", "nothing"],
 )
-def test_every_kind_of_run_is_drawn_without_a_complaint(
+def test_every_kind_of_run_is_drawn(
     tab: Tab, written: Write, insights: Insights
 ) -> None:
     tab.resize(390, 844)
@@ -246,9 +240,7 @@ def test_every_kind_of_run_is_drawn_without_a_complaint(
     assert "Infinity" not in drawn
 
 
-def test_rollouts_that_finish_at_one_moment_are_not_counted_twice(
-    tab: Tab, written: Write
-) -> None:
+def test_simultaneous_ends_are_counted_once(tab: Tab, written: Write) -> None:
     tab.open(written(a_run()))
 
     area, line = tab.run(
@@ -260,7 +252,7 @@ def test_rollouts_that_finish_at_one_moment_are_not_counted_twice(
     assert 100 < line == area
 
 
-def test_the_theme_is_chosen_and_remembered(tab: Tab, written: Write) -> None:
+def test_the_theme_is_remembered(tab: Tab, written: Write) -> None:
     path = written(a_run())
     tab.prefer("light")
     tab.open(path)
@@ -277,7 +269,7 @@ def test_the_theme_is_chosen_and_remembered(tab: Tab, written: Write) -> None:
     tab.run("localStorage.clear()")
 
 
-def test_the_page_prints_with_all_its_tasks(tab: Tab, written: Write) -> None:
+def test_the_page_prints_every_task(tab: Tab, written: Write) -> None:
     tab.open(written(a_run(60)))
 
     printed = tab.pdf()
@@ -291,9 +283,7 @@ def test_the_page_prints_with_all_its_tasks(tab: Tab, written: Write) -> None:
     assert len(shown_tasks(tab)) < 60
 
 
-def test_without_scripts_findings_numbers_and_tables_are_read(
-    tab: Tab, written: Write
-) -> None:
+def test_the_page_reads_without_scripts(tab: Tab, written: Write) -> None:
     path = written(a_run())
     tab.ask("Emulation.setScriptExecutionDisabled", value=True)
 
@@ -306,9 +296,7 @@ def test_without_scripts_findings_numbers_and_tables_are_read(
     assert tab.run("document.querySelectorAll('figure table tbody tr').length") > 20
 
 
-def test_fifty_thousand_tasks_open_and_are_searched_at_once(
-    tab: Tab, large: Path
-) -> None:
+def test_fifty_thousand_tasks_open_at_once(tab: Tab, large: Path) -> None:
     opened: list[float] = []
     found: list[float] = []
     for _ in range(8):  # the best of some, as other work may run beside
@@ -337,7 +325,7 @@ def test_fifty_thousand_tasks_open_and_are_searched_at_once(
     assert tab.complaints() == []
 
 
-def test_only_the_rows_in_view_are_in_the_page(tab: Tab, large: Path) -> None:
+def test_only_visible_rows_are_in_the_page(tab: Tab, large: Path) -> None:
     tab.open(large)
     assert len(shown_tasks(tab)) < 60
 

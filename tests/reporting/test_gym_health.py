@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> RunFiles:
     return files
 
 
-def test_verdicts_and_issues_are_counted_and_unhealthy_rollouts_named(
+def test_health_verdicts_are_counted(
     files: RunFiles,
 ) -> None:
     health = read_gym_health(files)
@@ -39,7 +39,7 @@ def test_verdicts_and_issues_are_counted_and_unhealthy_rollouts_named(
     assert health.unhealthy == (("0-1", "agent_turn_hollow: turn 2 is empty"),)
 
 
-def test_an_output_without_a_check_has_no_health(tmp_path: Path) -> None:
+def test_an_unchecked_output_has_no_health(tmp_path: Path) -> None:
     assert read_gym_health(RunFiles(tmp_path / "r.jsonl")) is None
 
 
@@ -53,7 +53,7 @@ def test_a_summary_is_enough(files: RunFiles) -> None:
 
 
 @pytest.mark.parametrize("content", [b"{}", b"[1]", b"torn", b""])
-def test_a_file_that_is_no_summary_is_named(files: RunFiles, content: bytes) -> None:
+def test_what_is_no_summary_is_named(files: RunFiles, content: bytes) -> None:
     files.quality_summary.write_bytes(content)
 
     with pytest.raises(RecordError, match=r"quality_summary.json:1: "):

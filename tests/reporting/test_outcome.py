@@ -26,7 +26,7 @@ def with_findings(*found: Finding) -> RunSummary:
     return replace(WHOLE, findings=found)
 
 
-def test_a_state_says_how_much_there_is_and_what_is_missing() -> None:
+def test_a_state_says_what_is_missing() -> None:
     assert outcome.state_message(WHOLE) == (
         "8 of 8 rollouts collected; mean reward 0.500 (n=4 tasks)"
     )
@@ -35,7 +35,7 @@ def test_a_state_says_how_much_there_is_and_what_is_missing() -> None:
     )
 
 
-def test_a_state_says_what_needs_attention_and_leaves_notes_out() -> None:
+def test_a_state_leaves_notes_out() -> None:
     summary = with_findings(
         finding("constant_reward", "critical", "math"), finding("little", "note")
     )
@@ -46,9 +46,7 @@ def test_a_state_says_what_needs_attention_and_leaves_notes_out() -> None:
 
 
 @pytest.mark.parametrize(("strict", "count"), [("critical", 1), ("warning", 2)])
-def test_strictness_takes_what_is_as_bad_or_worse(
-    strict: Strictness, count: int
-) -> None:
+def test_strictness_includes_what_is_worse(strict: Strictness, count: int) -> None:
     severities: tuple[Severity, ...] = ("critical", "warning", "note")
     summary = with_findings(*(finding(s, s) for s in severities))
 
@@ -72,14 +70,14 @@ def test_strictness_takes_what_is_as_bad_or_worse(
         (with_findings(finding("length_bias", "warning")), [outcome.COMPLETED]),
     ],
 )
-def test_an_end_is_announced_by_what_it_came_to(
+def test_an_end_is_announced_by_its_result(
     summary: RunSummary, names: list[str]
 ) -> None:
     assert outcome.announcements(summary) == names
     assert set(names) <= set(outcome.EVENTS)
 
 
-def test_too_bad_findings_are_named_with_the_option_that_says_so() -> None:
+def test_bad_findings_name_their_option() -> None:
     summary = with_findings(
         finding("constant_reward", "critical", "math"), finding("little", "warning")
     )
@@ -94,7 +92,7 @@ def test_too_bad_findings_are_named_with_the_option_that_says_so() -> None:
     assert outcome.too_bad("critical", with_findings(finding("x", "note"))) is None
 
 
-def test_an_announcement_has_the_numbers_behind_a_finding() -> None:
+def test_an_announcement_has_the_numbers() -> None:
     found = replace(
         finding(outcome.REGRESSION, "critical"),
         evidence={"difference": -0.25, "low": None, "tasks": 24},
@@ -106,7 +104,7 @@ def test_an_announcement_has_the_numbers_behind_a_finding() -> None:
     assert told[0]["evidence"] == {"difference": -0.25, "low": None, "tasks": 24}
 
 
-def test_an_announcement_is_small_however_much_was_found() -> None:
+def test_an_announcement_stays_small() -> None:
     long = Finding(
         name="x", severity="warning", agent="a" * 200, sentence="s" * 100_000,
         evidence={"columns": "c" * 100_000}, remedy="r",

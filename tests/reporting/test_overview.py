@@ -11,7 +11,7 @@ MISSING = Rollout(status=RolloutStatus.MISSING)
 FAILED = Rollout(status=RolloutStatus.FAILED)
 
 
-def test_a_task_is_seen_by_its_scored_rollouts_only() -> None:
+def test_only_scored_rollouts_show_a_task() -> None:
     first, second = glances(table_of([[1.0, 0.0, MISSING], [MISSING], [0.5]]), 0.5)
 
     assert (first.task_index, first.scored, first.planned) == (0, 2, 3)
@@ -20,7 +20,7 @@ def test_a_task_is_seen_by_its_scored_rollouts_only() -> None:
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.1, 0.3, 0.6, 0.7, 0.9, 1.0])
-def test_a_tenth_has_its_lower_bound_and_the_last_one_both(mean: float) -> None:
+def test_a_tenth_includes_its_lower_bound(mean: float) -> None:
     (found,) = [tenth for tenth in tenths([mean]) if tenth.num_tasks]
 
     assert found.low == min(mean, 0.9)
@@ -34,13 +34,13 @@ def test_every_task_is_in_one_tenth(means: list[float]) -> None:
     assert all(tenth.low <= tenth.high for tenth in found)
 
 
-def test_equal_means_outside_zero_to_one_have_one_bar() -> None:
+def test_equal_outlying_means_have_one_bar() -> None:
     assert [(t.low, t.high, t.num_tasks) for t in tenths([2.0, 2.0])] == [(2.0, 2.0, 2)]
     assert tenths([]) == []
 
 
 @given(st.lists(st.floats(0, 1), max_size=9), st.integers(1, 5))
-def test_no_task_is_both_most_and_least_solved(means: list[float], count: int) -> None:
+def test_no_task_is_most_and_least_solved(means: list[float], count: int) -> None:
     tasks = glances(table_of([[mean] for mean in means]), 1.0)
 
     most, least = extremes(tasks, count)
@@ -50,7 +50,7 @@ def test_no_task_is_both_most_and_least_solved(means: list[float], count: int) -
     assert all(a.mean_reward >= b.mean_reward for a in most for b in least)
 
 
-def test_a_rollout_is_given_up_after_three_failures_or_a_final_one() -> None:
+def test_three_failures_or_a_final_one_end_it() -> None:
     table = table_of([[FAILED, FAILED, FAILED, 1.0]])
     failures = {
         (0, 0): Failures(3, "late"),

@@ -36,7 +36,7 @@ def page_of(insights: Insights) -> Page:
     return page(insights, agent_names(insights))
 
 
-def test_the_title_says_the_result_with_its_n() -> None:
+def test_the_title_gives_the_result_and_n() -> None:
     said = page_of(a_run())
 
     assert said.title == (
@@ -46,7 +46,7 @@ def test_the_title_says_the_result_with_its_n() -> None:
     assert said.subtitle == "rollouts.jsonl, model a-model-8b"
 
 
-def test_findings_keep_their_order_their_evidence_and_their_remedy() -> None:
+def test_findings_keep_order_and_evidence() -> None:
     cards = page_of(a_run()).cards
 
     assert [card.severity for card in cards] == ["critical", "warning", "note"]
@@ -70,7 +70,7 @@ def test_every_headline_number_has_its_n() -> None:
     ],
     ids=["equal tasks", "one task", "one rollout"],
 )
-def test_where_nothing_varies_a_word_stands_in_place_of_plus_minus_zero(
+def test_a_word_replaces_plus_minus_zero(
     insights: Insights,
 ) -> None:
     said = page_of(insights)
@@ -81,7 +81,7 @@ def test_where_nothing_varies_a_word_stands_in_place_of_plus_minus_zero(
     assert curve is None or all("0" not in row[2::2] for row in curve.table.rows)
 
 
-def test_a_run_of_several_agents_has_every_plot_and_each_its_words() -> None:
+def test_every_agent_has_its_plots() -> None:
     said = page_of(a_run())
 
     assert [chart.name for chart in said.charts] == PLOTS
@@ -95,7 +95,7 @@ def test_a_run_of_several_agents_has_every_plot_and_each_its_words() -> None:
 
 
 @pytest.mark.parametrize("tasks", [0, 3])
-def test_without_rewards_the_page_says_what_it_cannot_draw(tasks: int) -> None:
+def test_the_page_says_what_it_cannot_draw(tasks: int) -> None:
     rows = [a_task(index, "a", [None] * 4) for index in range(tasks)]
 
     said = page_of(insights_of(rows, seconds=None))
@@ -108,7 +108,7 @@ def test_without_rewards_the_page_says_what_it_cannot_draw(tasks: int) -> None:
     )
 
 
-def test_coverage_names_the_agent_that_lacks_most() -> None:
+def test_coverage_names_the_worst_agent() -> None:
     tasks = [a_task(0, "whole", [1.0, 0.0]), a_task(1, "half", [1.0, None])]
 
     charts = page_of(insights_of(tasks)).charts
@@ -140,7 +140,7 @@ def _numbers(value: object) -> list[float]:
     [*(a_run(reward=scale) for scale in SCALES.values()), a_hostile_run()],
     ids=[*SCALES, "hostile"],
 )
-def test_on_every_scale_only_finite_numbers_are_drawn(insights: Insights) -> None:
+def test_only_finite_numbers_are_drawn(insights: Insights) -> None:
     said = page_of(insights)
     columns = rollout_columns(insights)
 
@@ -150,9 +150,7 @@ def test_on_every_scale_only_finite_numbers_are_drawn(insights: Insights) -> Non
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=60), st.integers(0, 9))
-def test_each_value_stands_in_the_bar_that_holds_it(
-    values: list[float], steps: int
-) -> None:
+def test_each_value_is_in_its_bar(values: list[float], steps: int) -> None:
     edges = bars(values, steps)
 
     extent = edges[-1][1] - edges[0][0]
@@ -162,7 +160,7 @@ def test_each_value_stands_in_the_bar_that_holds_it(
         assert left - 1e-9 * extent <= value <= right + 1e-9 * extent
 
 
-def test_eighths_have_nine_bars_of_their_own() -> None:
+def test_eighths_have_nine_bars() -> None:
     values = [k / 8 for k in range(9)] * 10 + [3 / 7]
 
     edges = bars(values, 8)
@@ -183,7 +181,7 @@ def test_a_range_beyond_floats_has_no_bars() -> None:
     st.booleans(),
     st.randoms(use_true_random=False),
 )
-def test_thinning_keeps_every_point_and_minds_no_order(
+def test_thinning_keeps_every_point(
     rows: list[tuple[float, float, int]],
     is_log: bool,  # noqa: FBT001
     luck: random.Random,
@@ -198,7 +196,7 @@ def test_thinning_keeps_every_point_and_minds_no_order(
     assert few == thinned(shuffled, is_log=is_log)
 
 
-def test_the_columns_of_tasks_are_of_one_length_and_keep_what_is_unknown() -> None:
+def test_task_columns_are_of_one_length() -> None:
     insights = insights_of(
         [
             a_task(0, "a", [1.0, None, 0.0], label="first"),
@@ -220,7 +218,7 @@ def test_the_columns_of_tasks_are_of_one_length_and_keep_what_is_unknown() -> No
     assert columns["class"] == "su"
 
 
-def test_rollouts_stand_one_after_another_with_their_numbers() -> None:
+def test_rollouts_follow_one_another() -> None:
     insights = insights_of(
         [
             a_task(0, "a", [1.0, None], tokens=[4096, None]),
@@ -235,7 +233,7 @@ def test_rollouts_stand_one_after_another_with_their_numbers() -> None:
     }  # fmt: skip
 
 
-def test_whole_numbers_beyond_what_a_browser_tells_apart_become_text() -> None:
+def test_too_large_numbers_become_text() -> None:
     insights = insights_of([a_task(2**60, "a", [1.0]), a_task(2**60 + 1, "a", [1.0])])
 
     columns = task_columns(insights, agent_names(insights))
@@ -243,7 +241,7 @@ def test_whole_numbers_beyond_what_a_browser_tells_apart_become_text() -> None:
     assert columns["task_index"] == [str(2**60), str(2**60 + 1)]
 
 
-def test_a_run_whose_insights_list_no_rollouts_is_drawn_by_its_tasks() -> None:
+def test_unlisted_rollouts_are_drawn_by_task() -> None:
     whole = a_run()
     bare = replace(
         whole,
@@ -259,7 +257,7 @@ def test_a_run_whose_insights_list_no_rollouts_is_drawn_by_its_tasks() -> None:
 
 
 @pytest.mark.parametrize("scale", [lambda r: r, lambda r: 2 * r - 1])
-def test_intervals_of_the_title_follow_the_scale(
+def test_title_intervals_follow_the_scale(
     scale: Callable[[float], float],
 ) -> None:
     insights = a_run(reward=scale)

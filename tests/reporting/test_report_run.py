@@ -62,9 +62,7 @@ class _Parts(HTMLParser):
             self.text += data
 
 
-def test_the_command_writes_one_file_and_says_where(
-    command: Run, output: RunFiles
-) -> None:
+def test_the_command_says_where_its_file_is(command: Run, output: RunFiles) -> None:
     done = command("report", output.rollouts)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -78,7 +76,7 @@ def test_the_command_writes_one_file_and_says_where(
     ]  # fmt: skip
 
 
-def test_the_command_starts_neither_prefect_nor_a_client(
+def test_the_command_starts_no_prefect(
     output: RunFiles, command_env: dict[str, str]
 ) -> None:
     script = str(Path(sys.executable).with_name("reward-profiling"))
@@ -92,9 +90,7 @@ def test_the_command_starts_neither_prefect_nor_a_client(
     assert imported.isdisjoint({"prefect", "httpx", "aiohttp"})
 
 
-def test_without_insights_the_command_says_how_to_make_them(
-    command: Run, tmp_path: Path
-) -> None:
+def test_missing_insights_have_a_remedy(command: Run, tmp_path: Path) -> None:
     done = command("report", "rollouts.jsonl")
 
     assert (done.returncode, done.stdout) == (2, "")
@@ -105,7 +101,7 @@ def test_without_insights_the_command_says_how_to_make_them(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_export_without_insights_says_how_to_make_them(command: Run) -> None:
+def test_an_export_says_how_to_make_insights(command: Run) -> None:
     done = command("export", "rollouts.jsonl", "--mlflow")
 
     assert done.returncode == 2
@@ -113,7 +109,7 @@ def test_an_export_without_insights_says_how_to_make_them(command: Run) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"schema_version": 99}', "[1]"])
-def test_insights_that_are_none_are_refused_and_an_older_report_stays(
+def test_bad_insights_keep_the_older_report(
     command: Run, output: RunFiles, content: str
 ) -> None:
     output.report.write_text("older")
@@ -126,9 +122,7 @@ def test_insights_that_are_none_are_refused_and_an_older_report_stays(
     assert output.report.read_text() == "older"
 
 
-def test_records_that_came_after_the_insights_are_warned_of(
-    command: Run, output: RunFiles
-) -> None:
+def test_records_after_insights_are_told(command: Run, output: RunFiles) -> None:
     later = output.insights.stat().st_mtime_ns + 10**9
     os.utime(output.rollouts, ns=(later, later))
 
@@ -146,7 +140,7 @@ def test_a_report_is_no_name_for_an_output(command: Run) -> None:
 
 
 @pytest.mark.parametrize("insights", [a_run(), a_hostile_run()], ids=["run", "hostile"])
-def test_the_page_asks_for_nothing_and_runs_only_its_own_scripts(
+def test_the_page_runs_only_its_own_scripts(
     insights: Insights,
 ) -> None:
     parts = _Parts(report_page(insights))
@@ -170,23 +164,21 @@ def test_the_page_asks_for_nothing_and_runs_only_its_own_scripts(
         assert not any(name.startswith("on") or name == "style" for name in given)
 
 
-def test_what_users_wrote_is_shown_as_they_wrote_it() -> None:
+def test_user_text_is_shown_unchanged() -> None:
     parts = _Parts(report_page(a_hostile_run()))
 
     for text in HOSTILE[:3]:
         assert text in parts.text
 
 
-def test_the_same_insights_give_the_same_bytes() -> None:
+def test_equal_insights_give_equal_bytes() -> None:
     assert report_page(a_run()) == report_page(a_run())
 
 
 @pytest.mark.parametrize(
     ("name", "file"), [("d3", "d3.min.js"), ("plot", "plot.umd.min.js")]
 )
-def test_the_versions_and_licences_of_the_libraries_are_stated(
-    name: str, file: str
-) -> None:
+def test_library_licences_are_stated(name: str, file: str) -> None:
     first = (VENDOR / file).read_text().splitlines()[0]
     licences = (VENDOR / "LICENSES.txt").read_text()
 
@@ -197,7 +189,7 @@ def test_the_versions_and_licences_of_the_libraries_are_stated(
     assert VERSIONS[name] in _Parts(page.encode()).text
 
 
-def test_a_wheel_carries_all_that_a_page_is_made_of() -> None:
+def test_a_wheel_carries_the_whole_page() -> None:
     included = {
         file.distribution_path
         for file in WheelBuilder(str(ROOT)).recurse_included_files()

@@ -37,7 +37,7 @@ def facts(
     )  # fmt: skip
 
 
-def test_findings_come_first_then_numbers_then_files() -> None:
+def test_findings_numbers_and_files_in_order() -> None:
     text = run_report.report(facts(AGENT, findings=(FOUND,)))
 
     places = [
@@ -52,13 +52,13 @@ def test_findings_come_first_then_numbers_then_files() -> None:
     assert places == sorted(places)
 
 
-def test_what_would_be_markup_is_shown_as_it_is() -> None:
+def test_markup_is_shown_as_text() -> None:
     text = run_report.report(facts(AGENT, findings=(FOUND,)))
 
     assert "every reward is 0 \\| \\<b\\>" in text
 
 
-def test_the_reports_table_leaves_out_what_is_nowhere() -> None:
+def test_the_table_leaves_out_empty_columns() -> None:
     other = replace(AGENT, agent="other", scored=9, missing=3)
 
     text = run_report.report(facts(AGENT, other))
@@ -77,13 +77,13 @@ def test_the_reports_table_leaves_out_what_is_nowhere() -> None:
         ("one ` alone", "*one \\` alone*"),
     ],
 )
-def test_pairs_of_backticks_in_a_remedy_are_code(remedy: str, shown: str) -> None:
+def test_backticks_in_a_remedy_are_code(remedy: str, shown: str) -> None:
     found = replace(FOUND, remedy=remedy)
 
     assert shown in run_report.report(facts(AGENT, findings=(found,)))
 
 
-def test_unknown_is_a_word_and_never_a_zero() -> None:
+def test_unknown_is_a_word_and_never_zero() -> None:
     nothing = replace(
         AGENT, scored=0, mean_reward=None, standard_error=None,
         never_pass=0, sometimes_pass=0, always_pass=0,
@@ -95,7 +95,7 @@ def test_unknown_is_a_word_and_never_a_zero() -> None:
     assert (row["pass rate"], row["tasks with signal"]) == ("unknown", "unknown")
 
 
-def test_failed_and_slow_rollouts_are_listed_with_a_pointer_to_the_rest() -> None:
+def test_failed_and_slow_rollouts_are_listed() -> None:
     failed = tuple(
         FailedRollout(task, 0, "math_agent", "agent_run_error", "no\nanswer" * 100)
         for task in range(200)
@@ -120,7 +120,7 @@ def test_failed_and_slow_rollouts_are_listed_with_a_pointer_to_the_rest() -> Non
 
 
 @pytest.mark.parametrize("length", [20, 5_000])
-def test_nothing_is_larger_than_prefect_takes(length: int) -> None:
+def test_nothing_exceeds_prefects_limit(length: int) -> None:
     agents = [replace(AGENT, agent="a" * length) for _ in range(3_000)]
     found = replace(FOUND, sentence="s" * 100_000)
     failed = (FailedRollout(0, 0, "a" * length, "b" * length, "c" * 9_000),) * 200

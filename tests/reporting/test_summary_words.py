@@ -38,7 +38,7 @@ def test_a_plan_says_what_is_new_in_it(num_new: int, said: str) -> None:
     assert summary_words.planned(plan) == said
 
 
-def test_a_headline_names_everything_that_is_lacking() -> None:
+def test_a_headline_names_everything_missing() -> None:
     partial = agent(collected=7, failed=3, missing=2, masked=1, unscored=4, scored=2)
 
     assert summary_words.headline(run(AGENT)) == (
@@ -60,7 +60,7 @@ def test_a_headline_names_everything_that_is_lacking() -> None:
         (-1.0, 2.0, "-1 ± 2"),
     ],
 )
-def test_a_mean_comes_with_its_error_or_says_that_it_is_unknown(
+def test_a_mean_has_an_error_or_says_why(
     mean: float | None, error: float | None, said: str
 ) -> None:
     one = agent(mean_reward=mean, standard_error=error)
@@ -68,7 +68,7 @@ def test_a_mean_comes_with_its_error_or_says_that_it_is_unknown(
     assert summary_words.mean_with_error(one) == said
 
 
-def test_a_headline_says_of_what_kind_what_is_lacking_is() -> None:
+def test_a_headline_says_what_kind_is_missing() -> None:
     lacking = agent(
         collected=8, failed=4, unscored=3, scored=5,
         failed_classes={"timeout": 1, "judge_failed": 3},
@@ -81,7 +81,7 @@ def test_a_headline_says_of_what_kind_what_is_lacking_is() -> None:
     )
 
 
-def test_an_agents_row_has_a_cell_for_each_column() -> None:
+def test_an_agents_row_fills_every_column() -> None:
     cells = dict(
         zip(summary_words.COLUMNS, summary_words.agent_cells(AGENT), strict=True)
     )
@@ -93,17 +93,17 @@ def test_an_agents_row_has_a_cell_for_each_column() -> None:
     }  # fmt: skip
 
 
-def test_tasks_without_a_reward_are_shown_beside_those_with_one() -> None:
+def test_unrewarded_tasks_are_shown_too() -> None:
     assert summary_words.agent_cells(agent(num_tasks=5))[4] == "3 of 5"
 
 
-def test_a_progress_line_has_only_what_there_is_to_say() -> None:
+def test_a_progress_line_has_no_empty_parts() -> None:
     progress = Progress(planned=9)
 
     assert summary_words.progress_line(progress, 1.0) == "0/9 done, no reward yet"
 
 
-def test_a_progress_line_has_counts_mean_failures_and_rate() -> None:
+def test_a_progress_line_has_its_numbers() -> None:
     progress = Progress(planned=9, found=2, given_up=1, retries=3)
     for reward in (0.0, 1.0):
         progress.add_record(reward, agent="a", masked=False, now=1.0)
@@ -116,7 +116,7 @@ def test_a_progress_line_has_counts_mean_failures_and_rate() -> None:
         assert part in line
 
 
-def test_a_mean_so_far_has_its_n_and_no_error_of_one() -> None:
+def test_a_mean_so_far_has_its_n() -> None:
     progress = Progress(planned=1)
     progress.add_record(0.25, agent="a", masked=False, now=1.0)
 
@@ -134,7 +134,7 @@ def test_a_duration_reads_as_a_clock(seconds: float, said: str) -> None:
     assert summary_words.duration(seconds) == said
 
 
-def test_findings_say_when_no_task_can_teach() -> None:
+def test_findings_say_if_no_task_can_teach() -> None:
     never = agent(agent="n", never_pass=3, sometimes_pass=0, always_pass=0)
     always = agent(agent="a", never_pass=0, sometimes_pass=0, always_pass=3)
     nothing = agent(agent="x", never_pass=0, sometimes_pass=0, always_pass=0)
@@ -145,13 +145,13 @@ def test_findings_say_when_no_task_can_teach() -> None:
     ]
 
 
-def test_findings_end_with_what_is_missing_and_the_warnings() -> None:
+def test_findings_end_with_the_warnings() -> None:
     found = summary_words.notices(run(agent(collected=5), warnings=("look here",)))
 
     assert found == ["math_agent: 5 of 12 rollouts collected", "look here"]
 
 
-def test_findings_name_the_agents_whose_records_do_not_count() -> None:
+def test_findings_name_uncounted_agents() -> None:
     found = summary_words.notices(run(AGENT, agent(agent="m", masked=9, scored=3)))
 
     assert found == ["m: 3 of 12 records count: 9 masked"]

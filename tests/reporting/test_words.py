@@ -18,14 +18,14 @@ from reward_profiling.reporting.page.words import (
 
 
 @pytest.mark.parametrize("unknown", [None, math.nan, math.inf, -math.inf])
-def test_what_is_unknown_is_a_dash_and_never_a_zero(unknown: float | None) -> None:
+def test_unknown_is_a_dash_and_never_zero(unknown: float | None) -> None:
     assert number(unknown) == share(unknown) == "–"  # noqa: RUF001 - the dash
     if unknown is not None:
         assert interval(Interval(low=0.0, high=unknown)) == "–"  # noqa: RUF001
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False).filter(bool))
-def test_a_number_that_is_not_zero_is_not_shown_as_zero(value: float) -> None:
+def test_no_number_but_zero_looks_like_zero(value: float) -> None:
     assert set(number(value)) & set("123456789")
 
 
@@ -37,7 +37,7 @@ def test_a_number_that_is_not_zero_is_not_shown_as_zero(value: float) -> None:
         (0.00012, "0.00012"), (-1.2e-5, "\u22121.20e\u22125"), (3e300, "3.00e300"),
     ],
 )  # fmt: skip
-def test_numbers_have_three_or_four_telling_digits(value: float, shown: str) -> None:
+def test_numbers_have_three_or_four_digits(value: float, shown: str) -> None:
     assert number(value) == shown
 
 
@@ -46,14 +46,12 @@ def test_numbers_have_three_or_four_telling_digits(value: float, shown: str) -> 
     [(0, "0 %"), (1, "100 %"), (0.125, "12.5 %"), (0.9999, "over 99.9 %"),
      (0.0001, "under 0.1 %")],
 )  # fmt: skip
-def test_a_share_is_rounded_neither_to_all_nor_to_nothing(
-    value: float, shown: str
-) -> None:
+def test_a_share_rounds_to_neither_end(value: float, shown: str) -> None:
     assert share(value) == shown.replace(" %", "\u00a0%")
 
 
 @given(st.text(alphabet=st.characters(), max_size=40), st.integers(1, 50))
-def test_any_text_becomes_text_that_a_page_can_hold(text: str, length: int) -> None:
+def test_any_text_is_made_fit_for_a_page(text: str, length: int) -> None:
     shown = clean(text, length)
 
     assert len(shown) <= length
@@ -70,7 +68,7 @@ def test_two_names_are_never_shown_alike(names: list[str]) -> None:
     assert all(0 < len(name) <= 70 for name in shown.values())
 
 
-def test_counts_have_their_noun_in_the_right_number() -> None:
+def test_counts_have_the_right_noun() -> None:
     assert [count(n, "task") for n in (0, 1, 2000)] == [
         "0 tasks",
         "1 task",

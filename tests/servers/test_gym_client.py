@@ -89,7 +89,7 @@ def as_yaml_in_json(text: str) -> bytes:
         ),
     ],
 )
-async def test_a_configuration_is_yaml_in_a_json_string_or_an_object(
+async def test_a_configuration_is_text_or_an_object(
     body: bytes,
 ) -> None:
     async with asking(body=body) as (client, url):
@@ -120,7 +120,7 @@ async def test_interpolations_stay_unresolved() -> None:
         b"",
     ],
 )
-async def test_what_is_no_configuration_is_refused_without_its_text(
+async def test_a_bad_configuration_is_not_quoted(
     body: bytes,
 ) -> None:
     async with asking(body=body) as (client, url):
@@ -132,11 +132,11 @@ async def test_what_is_no_configuration_is_refused_without_its_text(
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])) | st.binary())
-def test_no_text_breaks_the_reading_of_a_configuration(text: str | bytes) -> None:
+def test_no_text_breaks_configurations(text: str | bytes) -> None:
     configuration_in(text if isinstance(text, bytes) else orjson.dumps(text))
 
 
-async def test_a_head_server_that_is_away_is_unavailable() -> None:
+async def test_an_absent_server_is_unavailable() -> None:
     async with gym_client() as client:
         with pytest.raises(GymUnavailableError, match=":1/global_config_dict_yaml"):
             await client.configuration(NOBODY)
@@ -148,7 +148,7 @@ async def test_a_head_server_that_is_away_is_unavailable() -> None:
 @pytest.mark.parametrize(
     ("status", "ready"), [(200, True), (404, True), (503, False), (500, False)]
 )
-async def test_readiness_is_the_status_of_the_probe(
+async def test_the_probes_status_is_readiness(
     status: int,
     ready: bool,  # noqa: FBT001
 ) -> None:
@@ -157,13 +157,13 @@ async def test_readiness_is_the_status_of_the_probe(
 
 
 @pytest.mark.parametrize("status", [301, 401, 403, 418])
-async def test_what_is_no_head_server_is_not_asked_again(status: int) -> None:
+async def test_what_is_no_head_server_is_asked_once(status: int) -> None:
     async with asking(status) as (client, url):
         with pytest.raises(GymRejectedError, match=f"answered {status}"):
             await client.is_ready(url)
 
 
-async def test_a_refused_probe_is_unavailable_and_nothing_was_sent() -> None:
+async def test_a_refused_probe_sends_nothing() -> None:
     async with gym_client() as client:
         with pytest.raises(GymUnavailableError) as caught:
             await client.is_ready(NOBODY)
@@ -174,7 +174,7 @@ async def test_a_refused_probe_is_unavailable_and_nothing_was_sent() -> None:
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:11000", "ftp://h", "http://h:None", "http://[::1", "http://a..b"]
 )
-async def test_a_url_that_cannot_be_asked_is_rejected(url: str) -> None:
+async def test_an_unusable_url_is_rejected(url: str) -> None:
     async with gym_client() as client:
         with pytest.raises(GymRejectedError):
             await client.is_ready(url)
@@ -186,7 +186,7 @@ async def test_any_answer_is_a_sign_of_life(status: int) -> None:
         await client.probe(url)
 
 
-async def test_a_server_that_does_not_answer_a_probe_in_time_is_unavailable() -> None:
+async def test_a_slow_probe_is_unavailable() -> None:
     async def never(_: web.Request) -> web.Response:
         await asyncio.sleep(60)
         return web.Response()
@@ -196,7 +196,7 @@ async def test_a_server_that_does_not_answer_a_probe_in_time_is_unavailable() ->
             await client.probe(url, 0.1)
 
 
-async def test_a_refused_sign_of_life_is_unavailable() -> None:
+async def test_a_refused_life_sign_is_unavailable() -> None:
     async with gym_client() as client:
         with pytest.raises(GymUnavailableError):
             await client.probe(NOBODY)
@@ -205,7 +205,7 @@ async def test_a_refused_sign_of_life_is_unavailable() -> None:
 # Rollouts.
 
 
-async def test_a_rollout_is_posted_as_it_is_and_its_reply_given_as_it_is() -> None:
+async def test_rollouts_and_replies_pass_unchanged() -> None:
     async def echo(request: web.Request) -> web.Response:
         kind = request.headers["Content-Type"]
         sent = f"{request.method} {request.path} {kind} ".encode()
@@ -218,7 +218,7 @@ async def test_a_rollout_is_posted_as_it_is_and_its_reply_given_as_it_is() -> No
     assert reply == b"POST /run application/json " + row
 
 
-async def test_a_row_of_many_megabytes_is_posted_whole() -> None:
+async def test_a_row_of_many_megabytes_is_posted() -> None:
     async def length(request: web.Request) -> web.Response:
         return web.Response(text=str(len(await request.read())))
 
@@ -249,13 +249,13 @@ async def test_what_will_not_change_is_rejected(status: int) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"  \n"])
-async def test_an_error_without_a_body_still_says_something(body: bytes) -> None:
+async def test_a_bodiless_error_says_something(body: bytes) -> None:
     error = await error_of(500, body)
 
     assert str(error).endswith("answered 500 Internal Server Error, with an empty body")
 
 
-async def test_a_status_without_words_is_said_without_them() -> None:
+async def test_a_wordless_status_is_said_plainly() -> None:
     async def answer(_: web.Request) -> web.Response:
         return web.Response(status=599, reason="", text="x")
 
@@ -264,7 +264,7 @@ async def test_a_status_without_words_is_said_without_them() -> None:
             await client.run_rollout(url, b"{}")
 
 
-async def test_an_error_through_several_servers_says_what_the_first_one_said() -> None:
+async def test_an_error_says_what_came_first() -> None:
     body = json.dumps({"error": {"message": "the key sk-abc123456789 is wrong"}})
     for server in ("Model___policy", "Agent___math_agent"):
         said = (
@@ -282,7 +282,7 @@ async def test_an_error_through_several_servers_says_what_the_first_one_said() -
     assert error.body.startswith('"Hit an exception in Agent___math_agent calling')
 
 
-async def test_a_long_body_is_cut_in_the_message_and_kept_in_the_error() -> None:
+async def test_a_long_body_is_cut_only_in_messages() -> None:
     error = await error_of(500, b"x" * 5000)
 
     assert len(str(error)) < 400
@@ -290,7 +290,7 @@ async def test_a_long_body_is_cut_in_the_message_and_kept_in_the_error() -> None
 
 
 @pytest.mark.parametrize("charset", ["base64", "no-such-charset", "utf-16", "rot13"])
-async def test_a_body_is_shown_whatever_charset_the_server_claims(charset: str) -> None:
+async def test_a_body_is_shown_in_any_charset(charset: str) -> None:
     error = await error_of(
         500, b"caf\xc3\xa9\xff", content_type=f"text/plain; charset={charset}"
     )
@@ -310,12 +310,12 @@ async def test_retry_after_is_read_as_a_date() -> None:
     assert seconds == pytest.approx(58, abs=3)
 
 
-async def test_retry_after_may_be_missing_or_nonsense() -> None:
+async def test_retry_after_may_be_nonsense() -> None:
     assert (await error_of(503)).retry_after_seconds is None
     assert (await error_of(503, retry_after="soon")).retry_after_seconds is None
 
 
-async def test_errors_cross_a_process_boundary_whole() -> None:
+async def test_errors_cross_processes_whole() -> None:
     error = await error_of(429, b"busy", retry_after="7")
 
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301
@@ -339,7 +339,7 @@ async def test_a_reply_that_is_cut_off_is_lost() -> None:
     assert caught.value.status is None
 
 
-async def test_a_reply_that_cannot_be_decoded_is_rejected() -> None:
+async def test_an_undecodable_reply_is_rejected() -> None:
     error = await error_of(200, b"not gzip", content_encoding="gzip")
 
     assert type(error) is GymRejectedError
@@ -349,7 +349,7 @@ async def test_a_reply_that_cannot_be_decoded_is_rejected() -> None:
 # Aggregation.
 
 
-async def test_records_are_sent_and_the_answer_given() -> None:
+async def test_records_are_sent_and_answered() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.json_response({"got": await request.json()})
 
@@ -360,7 +360,7 @@ async def test_records_are_sent_and_the_answer_given() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"NaN", b"<html>", b"null", b"[]", b'"x"'])
-async def test_an_answer_that_is_no_object_is_rejected(body: bytes) -> None:
+async def test_an_answer_must_be_an_object(body: bytes) -> None:
     async with asking(body=body) as (client, url):
         with pytest.raises(GymRejectedError, match="the answer is"):
             await client.aggregate_metrics(url, [])

@@ -129,7 +129,7 @@ def kind_of(fault: object) -> type:
 # Never sent.
 
 
-async def test_a_port_that_nobody_listens_at_was_never_sent_to() -> None:
+async def test_an_unused_port_was_never_sent_to() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/"
@@ -137,11 +137,11 @@ async def test_a_port_that_nobody_listens_at_was_never_sent_to() -> None:
         assert kind_of(await outcome(url)) is httpx.ConnectError
 
 
-async def test_a_host_without_address_was_never_sent_to() -> None:
+async def test_an_unknown_host_was_never_sent_to() -> None:
     assert kind_of(await outcome("http://no-such-host.invalid/")) is httpx.ConnectError
 
 
-async def test_a_connection_that_does_not_come_up_in_time_was_never_sent_to() -> None:
+async def test_a_slow_connection_was_never_sent_to() -> None:
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -160,7 +160,7 @@ async def test_a_connection_that_does_not_come_up_in_time_was_never_sent_to() ->
         "http://127.0.0.1:99999/", f"http://{'x' * 70}/", "http://a..b/",
     ],
 )  # fmt: skip
-async def test_an_address_that_nothing_can_be_sent_to_is_its_own_fault(
+async def test_an_unusable_address_is_its_own_fault(
     url: str,
 ) -> None:
     assert kind_of(await outcome(url)) is httpx.UnsupportedProtocol
@@ -169,7 +169,7 @@ async def test_an_address_that_nothing_can_be_sent_to_is_its_own_fault(
 # Sent, and perhaps carried out.
 
 
-async def test_a_server_that_closes_after_reading_may_have_done_the_work() -> None:
+async def test_a_close_may_follow_the_work() -> None:
     async def script(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await request_of(reader)
 
@@ -179,7 +179,7 @@ async def test_a_server_that_closes_after_reading_may_have_done_the_work() -> No
 @pytest.mark.parametrize(
     "sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"]
 )
-async def test_a_reset_may_have_come_after_the_work(sent: bytes) -> None:
+async def test_a_reset_may_follow_the_work(sent: bytes) -> None:
     async def script(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
@@ -196,7 +196,7 @@ async def test_a_reset_may_have_come_after_the_work(sent: bytes) -> None:
     assert not isinstance(fault, ReplyTooLargeError)
 
 
-async def test_a_reset_in_the_middle_of_sending_is_not_a_connect_error() -> None:
+async def test_a_reset_midway_is_no_connect_error() -> None:
     async def script(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
@@ -219,7 +219,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         CHUNKED + b"a\r\nhalf",
     ],
 )
-async def test_a_body_that_is_cut_off_is_a_read_error(reply: bytes) -> None:
+async def test_a_cut_off_body_is_a_read_error(reply: bytes) -> None:
     assert kind_of(await fault_of(answers(reply))) is httpx.ReadError
 
 
@@ -235,14 +235,14 @@ async def test_a_body_that_is_cut_off_is_a_read_error(reply: bytes) -> None:
         b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
     ],
 )
-async def test_what_is_not_http_may_still_have_been_an_answer(reply: bytes) -> None:
+async def test_what_is_not_http_may_be_an_answer(reply: bytes) -> None:
     fault = await fault_of(answers(reply))
 
     assert kind_of(fault) is httpx.RemoteProtocolError
     str(fault).encode()
 
 
-async def test_a_chunk_without_a_size_is_no_reply() -> None:
+async def test_a_sizeless_chunk_is_no_reply() -> None:
     fault = await fault_of(answers(CHUNKED + b"zz\r\nhalf\r\n0\r\n\r\n"))
 
     assert isinstance(fault, httpx.ReadError | httpx.RemoteProtocolError)
@@ -251,7 +251,7 @@ async def test_a_chunk_without_a_size_is_no_reply() -> None:
 @pytest.mark.parametrize(
     "sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"]
 )
-async def test_a_reply_that_does_not_come_in_time_is_a_read_timeout(
+async def test_a_slow_reply_is_a_read_timeout(
     sent: bytes,
 ) -> None:
     script = answers(sent, stays=True)
@@ -259,7 +259,7 @@ async def test_a_reply_that_does_not_come_in_time_is_a_read_timeout(
     assert kind_of(await fault_of(script, read=0.1)) is httpx.ReadTimeout
 
 
-async def test_a_server_that_reads_nothing_does_not_hold_us_for_ever() -> None:
+async def test_a_server_that_never_reads_is_left() -> None:
     async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.get_extra_info("socket").setsockopt(
             socket.SOL_SOCKET, socket.SO_RCVBUF, 4096
@@ -293,7 +293,7 @@ async def test_a_body_at_the_bound_is_taken() -> None:
         b"HTTP/1.0 200 OK\r\n\r\n" + bytes(BOUND + 1),
     ],
 )
-async def test_a_body_over_the_bound_is_refused_announced_or_not(reply: bytes) -> None:
+async def test_a_body_over_the_bound_is_refused(reply: bytes) -> None:
     fault = await fault_of(answers(reply, stays=True))
 
     assert kind_of(fault) is ReplyTooLargeError
@@ -320,24 +320,24 @@ async def reply_to(reply: bytes) -> httpx.Response:
         sized(gzip.compress(b"whole", mtime=0), b"Content-Encoding: gzip"),
     ],
 )
-async def test_a_body_is_read_however_it_is_framed(reply: bytes) -> None:
+async def test_a_body_is_read_in_any_framing(reply: bytes) -> None:
     assert (await reply_to(reply)).content == b"whole"
 
 
-async def test_a_body_that_is_no_gzip_is_a_decoding_error() -> None:
+async def test_a_false_gzip_is_a_decoding_error() -> None:
     fault = await fault_of(answers(sized(b"not gzip", b"Content-Encoding: gzip")))
 
     assert kind_of(fault) is httpx.DecodingError
 
 
-async def test_a_status_of_its_own_is_passed_on_with_its_words() -> None:
+async def test_an_odd_status_keeps_its_words() -> None:
     reply = await reply_to(b"HTTP/1.1 599 Sl\xf6w\r\nContent-Length: 0\r\n\r\n")
 
     assert reply.status_code == 599
     assert reply.reason_phrase.startswith("Sl")
 
 
-async def test_headers_are_passed_on_as_they_came() -> None:
+async def test_headers_are_passed_on_unchanged() -> None:
     reply = await reply_to(sized(b"", b"Retry-After: 7", b"X-A: 1", b"X-A: 2"))
 
     assert reply.headers["retry-after"] == "7"
@@ -353,7 +353,7 @@ async def test_a_redirect_is_not_followed() -> None:
 # Requests.
 
 
-async def test_a_request_has_our_headers_once_and_no_others() -> None:
+async def test_a_request_has_only_our_headers() -> None:
     seen: list[bytes] = []
 
     async with serve(noting(seen, OK)) as url, client() as http:
@@ -403,14 +403,14 @@ async def test_a_connection_is_used_again() -> None:
     assert connections == 1
 
 
-async def test_an_idle_connection_that_the_server_closed_is_not_used_again() -> None:
+async def test_a_closed_idle_connection_is_dropped() -> None:
     async with serve(answers(OK)) as url, client() as http:
         for _ in range(3):
             assert (await http.post(url, content=b"{}")).text == "ok"
             await asyncio.sleep(0.05)
 
 
-async def test_a_connection_that_closes_under_a_request_is_no_connect_error() -> None:
+async def test_closing_midway_is_no_connect_error() -> None:
     async def script(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
@@ -424,7 +424,7 @@ async def test_a_connection_that_closes_under_a_request_is_no_connect_error() ->
             await http.post(url, content=b"{}")
 
 
-def test_we_let_go_of_an_idle_connection_before_uvicorn_does() -> None:
+def test_we_drop_idle_connections_first() -> None:
     assert KEEPALIVE_SECONDS < 5
 
 
@@ -445,7 +445,7 @@ def answers_together(count: int) -> Script:
     return script
 
 
-async def test_a_thousand_requests_are_in_flight_at_once() -> None:
+async def test_a_thousand_requests_run_at_once() -> None:
     script = answers_together(1000)
 
     async with serve(script) as url, client() as http, asyncio.timeout(20):
@@ -455,7 +455,7 @@ async def test_a_thousand_requests_are_in_flight_at_once() -> None:
     assert {reply.text for reply in replies} == {"ok"}
 
 
-def test_a_low_limit_on_open_files_is_raised_by_the_first_request() -> None:
+def test_the_first_request_lifts_a_low_limit() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
     try:
@@ -484,7 +484,7 @@ def answers_in_part(sent: bytes, asked: asyncio.Event, closed: asyncio.Event) ->
 @pytest.mark.parametrize(
     "sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"]
 )
-async def test_a_request_that_is_cancelled_closes_its_connection(sent: bytes) -> None:
+async def test_cancelling_closes_the_connection(sent: bytes) -> None:
     asked, closed = asyncio.Event(), asyncio.Event()
     script = answers_in_part(sent, asked, closed)
 
@@ -512,7 +512,7 @@ def once(transport: AiohttpTransport, *, closes: bool) -> str:
 
 
 @pytest.mark.parametrize("closes", [True, False])
-def test_one_transport_serves_two_event_loops(closes: bool) -> None:  # noqa: FBT001
+def test_one_transport_serves_two_loops(closes: bool) -> None:  # noqa: FBT001
     transport = AiohttpTransport()
 
     assert once(transport, closes=closes) == "ok"
@@ -521,7 +521,7 @@ def test_one_transport_serves_two_event_loops(closes: bool) -> None:  # noqa: FB
     gc.collect()
 
 
-async def test_closing_twice_and_without_a_request_is_fine() -> None:
+async def test_closing_twice_is_fine() -> None:
     async with AiohttpTransport() as transport:
         await transport.aclose()
 
@@ -544,7 +544,7 @@ def test_every_aiohttp_error_is_mapped(kind: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize("kind", [OSError, ConnectionResetError, BrokenPipeError])
-def test_an_error_of_the_system_may_have_come_after_the_work(
+def test_a_system_error_may_follow_the_work(
     kind: type[Exception],
 ) -> None:
     fault = fault_for(kind("x"), httpx.Request("GET", "http://h/"))
@@ -552,7 +552,7 @@ def test_an_error_of_the_system_may_have_come_after_the_work(
     assert kind_of(fault) is httpx.ReadError
 
 
-async def test_a_small_body_that_holds_a_huge_one_is_bounded() -> None:
+async def test_a_decompressed_body_is_bounded() -> None:
     bomb = gzip.compress(bytes(100 * BOUND))
 
     fault = await fault_of(answers(sized(bomb, b"Content-Encoding: gzip")))

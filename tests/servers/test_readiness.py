@@ -49,19 +49,19 @@ async def refusal_of(url: str, seconds: float = 10.0, absent: float = 0.1) -> st
     return str(caught.value)
 
 
-async def test_servers_are_waited_for_until_they_are_ready() -> None:
+async def test_servers_are_awaited_until_ready() -> None:
     async with head(503, 503, 200) as url:
         servers = await wait_until_ready(url, 10.0)
 
     assert servers.agents == ["math_agent"]
 
 
-async def test_a_head_server_without_a_probe_is_taken_as_ready() -> None:
+async def test_a_server_without_a_probe_is_ready() -> None:
     async with head(404) as url:
         assert (await wait_until_ready(url, 10.0)).agents == ["math_agent"]
 
 
-async def test_where_nothing_listens_the_wait_is_short_and_says_so() -> None:
+async def test_a_wait_for_nothing_is_short() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
@@ -74,7 +74,7 @@ async def test_where_nothing_listens_the_wait_is_short_and_says_so() -> None:
     assert "ConnectError" in said
 
 
-async def test_servers_that_stay_starting_are_given_up_in_time() -> None:
+async def test_servers_stuck_starting_are_given_up() -> None:
     async with head(503) as url:
         said = await refusal_of(url, 0.2)
 
@@ -82,7 +82,7 @@ async def test_servers_that_stay_starting_are_given_up_in_time() -> None:
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:11000", "ftp://127.0.0.1", "http://h:None"])
-async def test_a_url_that_cannot_be_asked_is_refused_at_once(url: str) -> None:
+async def test_an_unusable_url_is_refused_at_once(url: str) -> None:
     asked = time.monotonic()
 
     said = await refusal_of(url, 600.0, absent=60.0)
@@ -91,7 +91,7 @@ async def test_a_url_that_cannot_be_asked_is_refused_at_once(url: str) -> None:
     assert time.monotonic() - asked < 3
 
 
-async def test_something_else_that_listens_there_is_refused_at_once() -> None:
+async def test_another_listener_is_refused_at_once() -> None:
     async with head(403) as url:
         assert "answered 403 Forbidden" in await refusal_of(url, 600.0, absent=60.0)
 
@@ -104,9 +104,7 @@ async def test_something_else_that_listens_there_is_refused_at_once() -> None:
         ({"policy_model": {"responses_api_models": {"m": {}}}}, "has no agent"),
     ],
 )
-async def test_a_head_server_without_agents_is_of_no_use(
-    config: object, words: str
-) -> None:
+async def test_a_head_server_needs_agents(config: object, words: str) -> None:
     async with head(200, config=config) as url:
         assert words in await refusal_of(url)
 
@@ -150,7 +148,7 @@ async def starting(ready: Sequence[int], healthy: Sequence[int]) -> AsyncIterato
         await runner.cleanup()
 
 
-async def test_each_change_of_a_servers_state_is_seen() -> None:
+async def test_each_state_change_is_seen() -> None:
     changes = Changes()
     seen: list[tuple[str, str]] = []
 
@@ -169,7 +167,7 @@ async def test_each_change_of_a_servers_state_is_seen() -> None:
     ]
 
 
-async def test_servers_that_are_up_already_are_not_listed() -> None:
+async def test_servers_already_up_are_not_listed() -> None:
     seen: list[Sequence[ServerState]] = []
 
     async with starting([200], [200]) as url:
@@ -178,7 +176,7 @@ async def test_servers_that_are_up_already_are_not_listed() -> None:
     assert seen == []
 
 
-async def test_a_server_that_never_gets_healthy_is_named() -> None:
+async def test_a_server_never_healthy_is_named() -> None:
     async with starting([503], [503]) as url:
         waiting = Waiting(url, 0.2)
         said = await waiting.until_ready()

@@ -36,7 +36,7 @@ def source_faults(config: dict[str, Any], *sources: str) -> tuple[str, ...]:
     return caught.value.faults
 
 
-def test_an_agent_is_reached_through_the_environment_server_that_fronts_it() -> None:
+def test_an_agent_is_reached_by_its_front() -> None:
     servers = Servers({"math": agent(port=1), "env": fronting("math")})
 
     assert servers.routes(["math", "math"]) == {
@@ -46,7 +46,7 @@ def test_an_agent_is_reached_through_the_environment_server_that_fronts_it() -> 
     assert servers.environment_servers == ["env"]
 
 
-def test_servers_older_than_environment_servers_are_asked_directly() -> None:
+def test_older_servers_are_asked_directly() -> None:
     servers = Servers({"math": agent(host=None, port="11005")})
 
     route = servers.routes(["math"])["math"]
@@ -54,7 +54,7 @@ def test_servers_older_than_environment_servers_are_asked_directly() -> None:
     assert route == Route("http://127.0.0.1:11005", None, None)
 
 
-def test_a_reference_without_type_counts_only_as_agent_server() -> None:
+def test_an_untyped_reference_is_an_agents() -> None:
     server = block(
         "environment_servers", "e", agent_server={"name": "a"}, other={"name": "b"}
     )
@@ -66,7 +66,7 @@ def test_a_reference_without_type_counts_only_as_agent_server() -> None:
     )
 
 
-def test_a_server_fronts_every_agent_that_its_fields_name() -> None:
+def test_a_server_fronts_all_its_agents() -> None:
     judge = {"type": "responses_api_agents", "name": "judge"}
     server = block(
         "environment_servers", "duel", agent_server={"name": "player"}, judge=judge
@@ -96,7 +96,7 @@ def test_all_faults_are_in_one_message() -> None:
 
 
 @pytest.mark.parametrize("port", [None, "${port}", "eleven", ""])
-def test_a_server_without_a_usable_port_is_a_fault(port: object) -> None:
+def test_a_server_needs_a_usable_port(port: object) -> None:
     server = fronting("math")
     server["environment_servers"]["legacy_agent"]["port"] = port
 
@@ -105,7 +105,7 @@ def test_a_server_without_a_usable_port_is_a_fault(port: object) -> None:
     assert fault.startswith("server 'env' has no usable address: host '10.0.0.1'")
 
 
-def test_a_host_that_is_still_an_interpolation_is_a_fault() -> None:
+def test_an_unresolved_host_is_a_fault() -> None:
     (fault,) = faults_of({"math": agent(host="${default_host}")}, "math")
 
     assert fault == (
@@ -119,7 +119,7 @@ def test_an_ipv6_host_is_put_into_brackets() -> None:
     assert servers.routes(["math"])["math"].url == "http://[::1]:12000"
 
 
-def test_an_environment_server_is_found_by_name() -> None:
+def test_a_server_is_found_by_name() -> None:
     servers = Servers({"math": agent(), "env": fronting("math")})
 
     assert servers.environment("env") == servers.routes(["math"])["math"]
@@ -141,12 +141,12 @@ def test_what_is_no_server_is_passed_over() -> None:
     assert (servers.agents, servers.environment_servers) == (["math"], ["bare"])
 
 
-def test_a_configuration_without_agents_is_refused() -> None:
+def test_a_configuration_must_have_agents() -> None:
     with pytest.raises(ServersNotReadyError, match="has no agent"):
         Servers({"policy_model": {"responses_api_models": {"m": {}}}})
 
 
-def test_a_task_source_is_an_agent_or_the_resources_server_of_one() -> None:
+def test_a_task_source_leads_to_one_agent() -> None:
     config = {
         "math_agent": agent(resources_server=resources("math")),
         "math": block("resources_servers", "math"),
@@ -157,7 +157,7 @@ def test_a_task_source_is_an_agent_or_the_resources_server_of_one() -> None:
     assert found == {"math": "math_agent", "math_agent": "math_agent"}
 
 
-def test_a_dataset_pins_the_agent_of_its_resources_server() -> None:
+def test_a_dataset_pins_its_servers_agent() -> None:
     datasets = [{"agent": "second"}, {"agent": "second"}, {"name": "unpinned"}, None]
     config = {
         "first": agent(resources_server=resources("math")),
@@ -168,7 +168,7 @@ def test_a_dataset_pins_the_agent_of_its_resources_server() -> None:
     assert Servers(config).agents_of(["math"]) == {"math": "second"}
 
 
-def test_task_sources_that_lead_to_no_single_agent_are_all_named() -> None:
+def test_ambiguous_task_sources_are_named() -> None:
     pins = [{"agent": "x"}, {"agent": "y"}]
     config = {
         "x": agent(resources_server=resources("both")),
@@ -195,15 +195,13 @@ def pairing(allowed: object) -> Servers:
 
 
 @pytest.mark.parametrize("allowed", [None, [], ["simple"], "simple", ["x", "simple"]])
-def test_a_verifier_that_accepts_the_agent_is_no_fault(allowed: object) -> None:
+def test_an_accepting_verifier_is_no_fault(allowed: object) -> None:
     pairing(allowed).refuse_pairings([("solver", None), ("solver", "rs")])
 
 
 @pytest.mark.parametrize("allowed", [["other"], "other"])
 @pytest.mark.parametrize("source", [None, "rs"])
-def test_a_verifier_that_does_not_accept_the_agent_is_named(
-    allowed: object, source: str | None
-) -> None:
+def test_a_refusing_verifier_is_named(allowed: object, source: str | None) -> None:
     with pytest.raises(DatasetError, match="'rs' accepts only other") as refused:
         pairing(allowed).refuse_pairings([("solver", source)])
 
@@ -219,9 +217,7 @@ def reference(name: str) -> dict[str, str]:
     return {"type": "responses_api_agents", "name": name}
 
 
-def test_a_server_that_rows_ask_for_by_name_is_reached_though_it_fronts_no_agent() -> (
-    None
-):
+def test_a_server_without_agents_is_reached() -> None:
     servers = Servers({"alone": environment()})
 
     assert servers.routes([], [("alone", None), ("alone", "anyone")]) == {
@@ -229,7 +225,7 @@ def test_a_server_that_rows_ask_for_by_name_is_reached_though_it_fronts_no_agent
     }
 
 
-def test_unknown_servers_are_named_beside_unknown_agents() -> None:
+def test_unknown_servers_and_agents_are_named() -> None:
     config = {"math": agent(), "env": fronting("math"), "duel": environment(port=None)}
     stamped = [("envv", None), ("envv", "math"), ("env", "code"), ("env", "math"),
                ("duel", None)]  # fmt: skip
@@ -245,7 +241,7 @@ def test_unknown_servers_are_named_beside_unknown_agents() -> None:
     )
 
 
-def test_a_server_is_not_known_where_there_are_none() -> None:
+def test_without_servers_none_is_known() -> None:
     with pytest.raises(DatasetError, match="'e' is unknown; the servers have none"):
         Servers({"math": agent()}).routes([], [("e", None)])
 
@@ -262,7 +258,7 @@ def test_a_server_is_not_known_where_there_are_none() -> None:
         (environment(agent_server="x"), None),
     ],
 )
-def test_records_of_a_server_are_attributed_to(
+def test_server_records_are_attributed_to(
     server: dict[str, Any], attributed: str | None
 ) -> None:
     found = Servers({"env": server, "other": server}).attributed_agents(["env", "no"])
@@ -270,5 +266,5 @@ def test_records_of_a_server_are_attributed_to(
     assert found == ({} if attributed is None else {"env": attributed})
 
 
-def test_pairings_of_a_server_that_fronts_no_agent_are_no_fault() -> None:
+def test_pairings_without_agents_are_no_fault() -> None:
     pairing(["other"]).refuse_pairings([("nobody", "rs")])

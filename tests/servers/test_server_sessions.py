@@ -156,7 +156,7 @@ def text(log: Path) -> str:
 # Servers that are found.
 
 
-async def test_found_servers_are_neither_asked_nor_stopped(files: RunFiles) -> None:
+async def test_found_servers_are_left_alone(files: RunFiles) -> None:
     async with head(503, 200) as url:
         async with served(ServerOptions(head_url=url + "/"), files) as given:
             assert given == url
@@ -169,7 +169,7 @@ async def test_found_servers_are_neither_asked_nor_stopped(files: RunFiles) -> N
 # The embedded environment.
 
 
-async def test_the_environment_is_ready_at_once_and_gone_after(files: RunFiles) -> None:
+async def test_the_environment_is_ready_at_once(files: RunFiles) -> None:
     async with served(ServerOptions(demo=True), files) as url:
         assert is_up(url)
         servers = await wait_until_ready(url, 1.0)
@@ -178,7 +178,7 @@ async def test_the_environment_is_ready_at_once_and_gone_after(files: RunFiles) 
     assert not is_up(url)
 
 
-async def test_the_environment_is_given_the_model(files: RunFiles) -> None:
+async def test_the_environment_gets_the_model(files: RunFiles) -> None:
     options = ServerOptions(demo=True, model_url="no-url", model="m")
 
     with pytest.raises(ServersNotReadyError, match="--model-url must start with http"):
@@ -192,7 +192,7 @@ def command_lines() -> list[bytes]:
     return [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children]
 
 
-async def test_the_models_key_is_not_on_the_environments_command_line(
+async def test_a_key_is_on_no_command_line(
     files: RunFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", "planted-key")
@@ -211,7 +211,7 @@ async def test_the_models_key_is_not_on_the_environments_command_line(
 # Gym.
 
 
-async def test_gym_is_started_with_its_flags_and_waited_for(
+async def test_gym_gets_its_flags_and_is_awaited(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(
@@ -239,7 +239,7 @@ async def test_gym_is_started_with_its_flags_and_waited_for(
     assert await asyncio.to_thread(Path(private).exists) is False
 
 
-async def test_gym_is_interrupted_at_the_end_and_nothing_of_it_is_left(
+async def test_gym_leaves_nothing_behind(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
@@ -252,7 +252,7 @@ async def test_gym_is_interrupted_at_the_end_and_nothing_of_it_is_left(
     assert text(files.server_log) == "gym is starting\ngym was interrupted\n"
 
 
-async def test_a_gym_that_ends_shows_the_end_of_its_log(
+async def test_an_ended_gym_shows_its_last_lines(
     gym: Callable[..., str], files: RunFiles
 ) -> None:
     command = gym("print('no such config'); sys.exit(1)")
@@ -268,7 +268,7 @@ async def test_a_gym_that_ends_shows_the_end_of_its_log(
     )
 
 
-async def test_a_gym_that_is_not_there_is_named_with_the_remedy(
+async def test_a_missing_gym_comes_with_a_remedy(
     files: RunFiles, tmp_path: Path
 ) -> None:
     missing = ServerOptions(gym_config=("a.yaml",), gym_command="no-such-gym")
@@ -281,7 +281,7 @@ async def test_a_gym_that_is_not_there_is_named_with_the_remedy(
             pass
 
 
-async def test_gym_of_a_virtual_environment_finds_its_neighbours_first(
+async def test_gym_finds_its_own_neighbours_first(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     gym("(folder / 'path').write_text(os.environ['PATH'])")
@@ -294,7 +294,7 @@ async def test_gym_of_a_virtual_environment_finds_its_neighbours_first(
     assert text(tmp_path / "path").startswith(f"{tmp_path}/bin:")
 
 
-async def test_a_key_is_handed_to_gym_by_the_name_of_its_variable(
+async def test_gym_gets_a_key_by_its_variable(
     gym: Callable[..., str],
     files: RunFiles,
     tmp_path: Path,
@@ -314,7 +314,7 @@ async def test_a_key_is_handed_to_gym_by_the_name_of_its_variable(
     assert text(files.server_log).startswith("gym is starting\nthe key is [redacted]\n")
 
 
-def test_a_variable_that_is_not_set_is_named(
+def test_an_unset_variable_is_named(
     gym: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MY_KEY", raising=False)
@@ -326,7 +326,7 @@ def test_a_variable_that_is_not_set_is_named(
         check_servers(options)
 
 
-def test_a_given_port_that_is_taken_is_named_with_its_holder(
+def test_a_taken_port_names_its_holder(
     gym: Callable[..., str],
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -342,7 +342,7 @@ def test_a_given_port_that_is_taken_is_named_with_its_holder(
             check_servers(options)
 
 
-async def test_a_given_port_is_where_gym_is_looked_for(
+async def test_gym_is_looked_for_at_a_given_port(
     gym: Callable[..., str], files: RunFiles
 ) -> None:
     port = free_port()
@@ -355,7 +355,7 @@ async def test_a_given_port_is_where_gym_is_looked_for(
         assert url == f"http://127.0.0.1:{port}"
 
 
-async def test_the_log_of_the_server_that_failed_is_shown(
+async def test_the_failed_servers_log_is_shown(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     command = gym(
@@ -377,7 +377,7 @@ async def test_the_log_of_the_server_that_failed_is_shown(
     assert running_of(tmp_path) == [False, False]
 
 
-async def test_a_gym_that_ends_during_the_run_asks_it_to_stop(
+async def test_an_ended_gym_stops_the_run(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
@@ -405,7 +405,7 @@ async def test_a_gym_that_ends_during_the_run_asks_it_to_stop(
     )
 
 
-async def test_a_gym_that_ends_is_named_though_its_servers_are_seen_to_end_first(
+async def test_gym_is_named_though_servers_end_first(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
@@ -430,7 +430,7 @@ async def test_a_gym_that_ends_is_named_though_its_servers_are_seen_to_end_first
     )
 
 
-async def test_a_server_that_fails_is_noticed_before_gym_itself_has_ended(
+async def test_a_failed_server_is_noticed_first(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     command = gym(
@@ -462,7 +462,7 @@ async def test_a_server_that_fails_is_noticed_before_gym_itself_has_ended(
     assert running_of(tmp_path) == [False, False]
 
 
-async def test_a_server_that_ends_during_the_run_asks_it_to_stop(
+async def test_an_ended_server_stops_the_run(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())
@@ -481,7 +481,7 @@ async def test_a_server_that_ends_during_the_run_asks_it_to_stop(
     )
 
 
-async def test_a_port_that_others_take_in_between_is_given_up_for_another(
+async def test_a_port_lost_midway_is_replaced(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     # The first start finds its port taken by a head server of somebody else.
@@ -505,7 +505,7 @@ async def test_a_port_that_others_take_in_between_is_given_up_for_another(
     assert sum(again in one for one in seen) == 1
 
 
-async def test_a_given_port_that_others_take_in_between_ends_the_start(
+async def test_losing_a_given_port_ends_the_start(
     gym: Callable[..., str], files: RunFiles
 ) -> None:
     port = free_port()
@@ -525,7 +525,7 @@ async def test_a_given_port_that_others_take_in_between_ends_the_start(
     assert "ended with exit code 1" in str(caught.value)
 
 
-async def test_two_gyms_at_once_work_and_share_nothing(
+async def test_two_gyms_at_once_share_nothing(
     gym: Callable[..., str], tmp_path: Path
 ) -> None:
     options = ServerOptions(
@@ -542,7 +542,7 @@ async def test_two_gyms_at_once_work_and_share_nothing(
     assert len(folders) == 2
 
 
-async def test_a_gym_that_never_comes_up_is_stopped_and_shows_its_log(
+async def test_a_gym_that_stays_down_is_stopped(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(
@@ -559,7 +559,7 @@ async def test_a_gym_that_never_comes_up_is_stopped_and_shows_its_log(
     assert running_of(tmp_path) == [False, False]
 
 
-async def test_gym_is_gone_after_an_exception_of_ours(
+async def test_an_exception_of_ours_ends_gym(
     gym: Callable[..., str], files: RunFiles, tmp_path: Path
 ) -> None:
     options = ServerOptions(gym_config=("a.yaml",), gym_command=gym())

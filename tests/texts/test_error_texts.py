@@ -21,7 +21,7 @@ def through(body: bytes, servers: tuple[str, ...] = SERVERS) -> str:
     return body.decode()
 
 
-def test_a_message_is_found_behind_three_hops_with_who_first_passed_it_on() -> None:
+def test_a_message_is_found_behind_three_hops() -> None:
     error = {"message": 'key "\\x" of Zoë 😀 is wrong', "code": "invalid_api_key"}
     text = through(json.dumps({"error": error}).encode())
 
@@ -32,7 +32,7 @@ def test_a_message_is_found_behind_three_hops_with_who_first_passed_it_on() -> N
 
 
 @given(st.text(), st.integers(0, 4))
-def test_any_message_comes_out_as_it_went_in(text: str, hops: int) -> None:
+def test_any_message_comes_out_unchanged(text: str, hops: int) -> None:
     message = f"it is {text}."
     body = json.dumps({"error": {"message": message}}).encode()
 
@@ -48,7 +48,7 @@ def test_no_text_and_no_cut_is_too_much(text: str, end: int) -> None:
     assert innermost(cut).count("\\\\\\") <= json.dumps(text).count("\\\\\\")
 
 
-def test_a_text_that_was_cut_off_is_unwrapped_as_far_as_it_goes() -> None:
+def test_a_cut_off_text_is_unwrapped_in_part() -> None:
     text = through(b'{"error": {"message": "the tank is empty"}}')
 
     assert innermost(text[:-50]) == (
@@ -83,7 +83,7 @@ def test_what_servers_say_is_said_plainly(text: str, said: str) -> None:
     assert innermost(text) == said
 
 
-def test_a_row_that_is_not_accepted_names_its_members() -> None:
+def test_a_refused_row_names_its_members() -> None:
     fault = {"loc": ["body", "responses_create_params", 0], "msg": "Field required"}
     detail = [fault, {"msg": "second"}, {"loc": ["a"]}, fault, fault]
 

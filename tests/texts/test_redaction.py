@@ -15,7 +15,7 @@ def test_what_was_learnt_is_taken_out() -> None:
     assert said == "[redacted] and [redacted] of a"
 
 
-def test_secrets_of_the_environment_are_known_from_the_start() -> None:
+def test_secrets_of_the_environment_are_known() -> None:
     code = (
         "from reward_profiling.texts.redaction import redact;"
         "print(redact('it is env-77'))"
@@ -44,7 +44,7 @@ def test_a_log_is_scrubbed_in_place(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [log]
 
 
-def test_a_log_without_secrets_stays_the_file_it_is(tmp_path: Path) -> None:
+def test_a_log_without_secrets_is_unchanged(tmp_path: Path) -> None:
     log = tmp_path / "servers.log"
     log.write_text("nothing to see\n")
     before = log.stat().st_ino

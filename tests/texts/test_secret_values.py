@@ -45,9 +45,7 @@ texts = st.text(max_size=40)
         ({"api_key": "${oc.env:UNSET,fall-back-9}"}, "fall-back-9"),
     ],
 )
-def test_a_secret_is_found_by_its_name_or_its_place(
-    config: object, secret: str
-) -> None:
+def test_a_secret_is_known_by_name_or_place(config: object, secret: str) -> None:
     assert secret in secret_values(config, {"MY_VAR": "from-the-env"})
 
 
@@ -62,18 +60,18 @@ def test_a_secret_is_found_by_its_name_or_its_place(
         {"password_agent": {"impl": {"entrypoint": "app.py", "host": "h", "port": 80}}},
     ],
 )
-def test_what_only_sounds_like_a_secret_is_none(config: object) -> None:
+def test_what_only_sounds_secret_is_none(config: object) -> None:
     assert secret_values(config) == frozenset()
     assert without_secrets(config) == config
 
 
-def test_variables_of_the_environment_count_by_their_names() -> None:
+def test_environment_variables_count_by_name() -> None:
     environ = {"HF_TOKEN": "hf-value-1", "PATH": "/usr/bin", "MY_API_KEY": "mine-12"}
 
     assert environment_secrets(environ) == {"hf-value-1", "mine-12"}
 
 
-def test_a_configuration_without_secrets_still_routes() -> None:
+def test_routing_survives_redaction() -> None:
     agent = {"host": "127.0.0.1", "port": 8000, "password": "hunter22"}
     config = {"cookie_agent": {"responses_api_agents": {"simple_agent": agent}}}
 
@@ -98,13 +96,13 @@ def test_a_configuration_without_secrets_still_routes() -> None:
     ],
     ids=["as it is", "in JSON", "in JSON in JSON", "deeper", "in a URL"],
 )
-def test_a_known_secret_is_taken_out_however_it_is_spelled(spelled: str) -> None:
+def test_any_spelling_of_a_secret_is_removed(spelled: str) -> None:
     said = Redactor([SPECIAL])(f"a {spelled} b")
 
     assert said.replace("\\", "").replace('"', "") == f"a {REDACTED} b"
 
 
-def test_the_longer_of_two_secrets_leaves_no_rest() -> None:
+def test_the_longer_secret_leaves_no_rest() -> None:
     assert Redactor(["abcd", "abcd-efgh"])("abcd-efgh abcd") == f"{REDACTED} {REDACTED}"
 
 
@@ -123,7 +121,7 @@ def test_the_longer_of_two_secrets_leaves_no_rest() -> None:
         ("eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSMeK", "[redacted]"),
     ],
 )  # fmt: skip
-def test_what_looks_like_a_secret_is_taken_out(text: str, left: str | None) -> None:
+def test_what_looks_secret_is_taken_out(text: str, left: str | None) -> None:
     assert has_secret(text)
     assert Redactor()(text) == (left or "Incorrect API key provided: [redacted].")
 
@@ -136,7 +134,7 @@ def test_what_looks_like_a_secret_is_taken_out(text: str, left: str | None) -> N
         "http://127.0.0.1:8000/run answered 500", "api_key: None", "token: expected",
     ],
 )  # fmt: skip
-def test_the_words_of_an_ordinary_error_stay(text: str) -> None:
+def test_ordinary_error_words_stay(text: str) -> None:
     assert Redactor()(text) == text
 
 
@@ -183,9 +181,7 @@ def test_redacting_again_changes_nothing(text: str) -> None:
         ("++max_tokens=4096", False),
     ],
 )
-def test_an_override_that_holds_a_secret_is_told(
-    override: str, *, is_secret: bool
-) -> None:
+def test_an_override_with_a_secret_is_told(override: str, *, is_secret: bool) -> None:
     assert is_secret_override(override) is is_secret
 
 
@@ -198,7 +194,7 @@ def test_an_override_that_holds_a_secret_is_told(
         {"demo": True, "model_api_key_env": "planted-77"},
     ],
 )
-def test_options_refuse_a_secret_without_showing_it(options: dict[str, object]) -> None:
+def test_refused_secrets_are_not_shown(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError) as caught:
         ServerOptions.made(options)
 

@@ -19,7 +19,7 @@ from tests.choosing.comparing.pairs_of_rates import pairs_of
         ([(2, 2)] * 200, 0.06, "PASS"),
     ],
 )
-def test_a_verdict_is_given_only_where_the_interval_allows_it(
+def test_a_verdict_needs_a_clear_interval(
     rates: list[tuple[int, int]], margin: float, expected: str
 ) -> None:
     found = difference_of(None, pairs_of(rates), CompareOptions(max_regression=margin))
@@ -34,7 +34,7 @@ def test_no_bound_means_no_verdict() -> None:
     assert judgement_of(found, [found], CompareOptions()) is None
 
 
-def test_the_worst_agent_decides_where_that_is_asked() -> None:
+def test_the_worst_agent_can_decide() -> None:
     options = CompareOptions(max_regression=0.1, every_agent=True)
     good = pairs_of([(1, 4)] * 40)
     bad = pairs_of([(4, 1), (4, 0), (3, 0), (4, 2), (4, 1)], "b")

@@ -18,7 +18,7 @@ from tests.choosing.comparing.pairs_of_rates import RATES, pairs_of
     ("omega2", "within", "repeats", "needed"),
     [(1 / 9, 0, 1, 969), (1 / 9, 1 / 6, 1, 3876), (1 / 9, 1 / 6, 4, 1696)],
 )
-def test_the_papers_designs_need_its_numbers_of_tasks(
+def test_the_papers_task_counts_come_out(
     omega2: float, within: float, repeats: int, needed: int
 ) -> None:
     total = omega2 + within / repeats + within / repeats
@@ -28,7 +28,7 @@ def test_the_papers_designs_need_its_numbers_of_tasks(
 
 
 @given(RATES)
-def test_the_paired_error_is_that_of_both_less_what_they_share(
+def test_pairing_removes_the_shared_error(
     rates: list[tuple[int, int]],
 ) -> None:
     pairs = pairs_of(rates)
@@ -57,9 +57,7 @@ def test_the_order_of_tasks_changes_no_bit(
 
 
 @pytest.mark.parametrize(("count", "reach"), [(20, 0.1391), (300, 0.0099)])
-def test_runs_that_are_equal_throughout_are_not_certain(
-    count: int, reach: float
-) -> None:
+def test_equal_runs_are_not_certain(count: int, reach: float) -> None:
     found = difference_of(
         None, pairs_of([(4, 4)] * count), CompareOptions(max_regression=0.01)
     )
@@ -79,7 +77,7 @@ def test_too_few_tasks_have_no_interval() -> None:
     assert found.standard_error is not None
 
 
-def test_what_a_design_can_see_shrinks_with_its_tasks() -> None:
+def test_more_tasks_detect_smaller_changes() -> None:
     rates = [(4, 3), (2, 2), (1, 3), (0, 0), (4, 4), (3, 1)]
     options = CompareOptions(max_regression=0.05)
     few = difference_of(None, pairs_of(rates), options)

@@ -6,7 +6,7 @@ def task(place: int, whole: str, core: str, agent: str = "a") -> RunTask:
     return RunTask(agent, Contents(whole.encode(), core.encode()), place)
 
 
-def test_tasks_are_paired_by_what_they_say_and_not_where_they_stand() -> None:
+def test_tasks_are_paired_by_content() -> None:
     before = [task(0, "p", "P"), task(1, "q", "Q"), task(2, "r", "R")]
     after = [task(0, "r", "R"), task(1, "q2", "Q"), task(2, "s", "S")]
 
@@ -16,11 +16,11 @@ def test_tasks_are_paired_by_what_they_say_and_not_where_they_stand() -> None:
     assert found.num_changed == 1
 
 
-def test_another_agents_task_is_another_task() -> None:
+def test_another_agents_task_is_distinct() -> None:
     assert pair_tasks([task(0, "p", "P")], [task(0, "p", "P", "b")]).pairs == []
 
 
-def test_of_equal_tasks_as_many_are_paired_as_both_have() -> None:
+def test_equal_tasks_pair_one_to_one() -> None:
     before = [task(0, "p", "P"), task(1, "p", "P"), task(2, "p", "P")]
 
     assert pair_tasks(before, before[:2]).pairs == [(0, 0), (1, 1)]

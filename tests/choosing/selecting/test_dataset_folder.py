@@ -3,7 +3,7 @@ from collections import Counter
 from reward_profiling.choosing.selecting.dataset_folder import ColumnTypes, card
 
 
-def test_columns_of_one_type_stay_and_others_become_text() -> None:
+def test_mixed_columns_become_text() -> None:
     rows: list[dict[str, object]] = [
         {"a": 1, "b": "x", "c": {"n": 1}, "d": [1], "e": None},
         {"a": 1.5, "b": ["x"], "c": {"n": None}, "d": [], "f": {"m": 1}},
@@ -23,7 +23,7 @@ def test_columns_of_one_type_stay_and_others_become_text() -> None:
     assert len({tuple(one) for one in written}) == 1
 
 
-def test_a_card_says_how_its_folder_is_loaded() -> None:
+def test_a_card_says_how_to_load_its_folder() -> None:
     text = card("set", ["3 of 4 rows"], ["b"])
 
     assert text.startswith("---\nconfigs:\n")

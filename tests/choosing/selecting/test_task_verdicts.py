@@ -28,13 +28,13 @@ def kept(n: int, chosen: SelectOptions) -> list[int]:
         ({"drop_zero_signal": True}, [1, 2, 3, 4, 5, 6, 7]),
     ],
 )
-def test_bands_keep_the_known_counts_of_eight(
+def test_bands_keep_known_counts_of_eight(
     given: dict[str, object], counts: list[int]
 ) -> None:
     assert kept(8, options(**given)) == counts
 
 
-def test_three_of_ten_are_not_above_three_tenths() -> None:
+def test_three_tenths_is_not_above_itself() -> None:
     assert sum([0.1] * 3) > 0.3
     assert kept(10, options(max_pass_rate=0.3)) == [0, 1, 2, 3]
 
@@ -47,15 +47,13 @@ def test_three_of_ten_are_not_above_three_tenths() -> None:
         (Counts(3, 1, has_signal=True), "fewer than 4 scored rollouts"),
     ],
 )
-def test_what_too_few_rollouts_say_nothing_of_is_undetermined(
-    counts: Counts | None, reason: str
-) -> None:
+def test_too_few_rollouts_are_undetermined(counts: Counts | None, reason: str) -> None:
     found = decide(counts, options(open_ends=True, min_rollouts=4))
 
     assert (found.verdict, found.reason) == ("undetermined", reason)
 
 
-def test_rows_are_ordered_by_rate_and_else_as_they_stand() -> None:
+def test_rows_are_ordered_by_rate() -> None:
     rates = [Fraction(c, 8) for c in (4, 1, 7, 1, 5)]
 
     assert ordered(rates, "input") == [0, 1, 2, 3, 4]

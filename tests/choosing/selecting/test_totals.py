@@ -10,7 +10,7 @@ def options(**given: object) -> SelectOptions:
     return SelectOptions.made(given)
 
 
-def test_an_earlier_rate_is_compared_row_by_row() -> None:
+def test_earlier_rates_are_compared_by_row() -> None:
     pairs = [(0.5, Fraction(1, 2)), (0.9, Fraction(1, 2)), (0.1, Fraction(0))]
 
     found = compare_rates("pass_rate", pairs, options(open_ends=True).band)

@@ -33,7 +33,7 @@ def collect(output: Path, servers: httpx.Client, *options: str) -> list[str]:
     return ["collect", "--output", str(output), "--head-url", url, *options]
 
 
-def test_a_whole_collection_ends_with_zero_and_asks_each_rollout_once(
+def test_a_whole_collection_exits_with_0(
     command: Run, plan: Path, servers: httpx.Client
 ) -> None:
     done = command(*collect(plan, servers))
@@ -45,7 +45,7 @@ def test_a_whole_collection_ends_with_zero_and_asks_each_rollout_once(
     assert keys(plan) == planned(plan) == asked(servers)
 
 
-def test_the_same_command_again_asks_for_nothing(
+def test_the_same_command_asks_for_nothing(
     command: Run, plan: Path, servers: httpx.Client
 ) -> None:
     command(*collect(plan, servers))
@@ -57,7 +57,7 @@ def test_the_same_command_again_asks_for_nothing(
     assert asked(servers) == planned(plan)
 
 
-def test_what_failed_ends_with_three_and_is_all_that_is_asked_again(
+def test_failures_exit_with_3_and_are_retried(
     command: Run, plan: Path, servers: httpx.Client
 ) -> None:
     turn(servers, fail_status=500, fail_match=CANBERRA)
@@ -74,7 +74,7 @@ def test_what_failed_ends_with_three_and_is_all_that_is_asked_again(
     assert asked(servers) == {**planned(plan), **failed}
 
 
-def test_shards_collect_each_rollout_once_and_end_in_one_file(
+def test_shards_end_in_one_file(
     command: Run, plan: Path, servers: httpx.Client
 ) -> None:
     done = command(*collect(plan, servers, "--num-shards", "3"))
@@ -85,7 +85,7 @@ def test_shards_collect_each_rollout_once_and_end_in_one_file(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_after_a_signal_only_the_rest_is_asked_for(
+def test_after_a_signal_the_rest_is_asked_for(
     command: Run, start: Start, plan: Path, servers: httpx.Client, number: int
 ) -> None:
     turn(servers, hang_match=CANBERRA)
@@ -105,7 +105,7 @@ def test_after_a_signal_only_the_rest_is_asked_for(
     assert asked(servers) == {**planned(plan), **in_flight}
 
 
-def test_after_a_kill_the_same_command_ends_with_every_rollout_once(
+def test_a_kill_loses_and_repeats_no_rollout(
     command: Run, start: Start, plan: Path, servers: httpx.Client
 ) -> None:
     turn(servers, latency_ms=150.0)
@@ -122,7 +122,7 @@ def test_after_a_kill_the_same_command_ends_with_every_rollout_once(
     assert len(repeated) <= 8  # no more than were in flight
 
 
-def test_a_torn_line_is_set_aside_and_its_rollout_asked_again(
+def test_a_torn_line_is_asked_for_again(
     command: Run, plan: Path, servers: httpx.Client
 ) -> None:
     command(*collect(plan, servers))
@@ -135,7 +135,7 @@ def test_a_torn_line_is_set_aside_and_its_rollout_asked_again(
     assert plan.with_name("r.damaged.jsonl").exists()
 
 
-def test_a_second_run_on_a_live_output_is_refused_naming_the_first(
+def test_a_second_run_is_told_of_the_first(
     command: Run, start: Start, plan: Path, servers: httpx.Client
 ) -> None:
     turn(servers, hang_match=CANBERRA)
@@ -150,7 +150,7 @@ def test_a_second_run_on_a_live_output_is_refused_naming_the_first(
     assert plan.read_bytes() == before
 
 
-def test_servers_that_are_not_there_are_a_failure(command: Run, plan: Path) -> None:
+def test_absent_servers_are_a_failure(command: Run, plan: Path) -> None:
     url = "http://127.0.0.1:9"
 
     done = command("collect", "--output", plan, "--head-url", url,
@@ -161,7 +161,7 @@ def test_servers_that_are_not_there_are_a_failure(command: Run, plan: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_an_unknown_agent_is_refused_with_the_one_that_was_meant(
+def test_an_unknown_agent_gets_a_suggestion(
     command: Run, tmp_path: Path, servers: httpx.Client
 ) -> None:
     command("materialize", "--input", EMBEDDED_TASKS, "--output", "r.jsonl",

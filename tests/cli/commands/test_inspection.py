@@ -16,16 +16,14 @@ TASKS = str(EMBEDDED_TASKS)
 SCRIPT = str(Path(sys.executable).with_name("reward-profiling"))
 
 
-def test_inspect_takes_no_threshold_that_is_no_number(command: Run, half: Path) -> None:
+def test_inspect_thresholds_must_be_numbers(command: Run, half: Path) -> None:
     done = command("inspect", half, "--pass-threshold", "nan")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "--pass-threshold" in done.stderr
 
 
-def test_inspect_shows_files_completion_and_tasks_in_eighty_columns(
-    command: Run, half: Path
-) -> None:
+def test_inspect_fits_eighty_columns(command: Run, half: Path) -> None:
     done = command("inspect", half)
 
     assert (done.returncode, done.stderr) == (3, "")
@@ -39,7 +37,7 @@ def test_inspect_shows_files_completion_and_tasks_in_eighty_columns(
     ]
 
 
-def test_a_profile_is_not_outdated_by_a_time_alone(command: Run, half: Path) -> None:
+def test_time_alone_outdates_no_profile(command: Run, half: Path) -> None:
     assert command("profile", "--rollouts", half, "--allow-partial").returncode == 3
     later = half.stat().st_mtime_ns + 10**12  # later than a slow machine ends
     os.utime(half, ns=(later, later))
@@ -53,9 +51,7 @@ def test_a_profile_is_not_outdated_by_a_time_alone(command: Run, half: Path) -> 
     assert "older than the records" in command("inspect", half).stdout
 
 
-def test_inspect_reads_what_gym_wrote_and_tells_machines(
-    command: Run, tmp_path: Path
-) -> None:
+def test_inspect_reads_gym_and_writes_json(command: Run, tmp_path: Path) -> None:
     golden = Path(__file__).parents[2] / "golden" / "partial"
     for name in ("rollouts.jsonl", "rollouts_materialized_inputs.jsonl"):
         (tmp_path / name).write_bytes((golden / name).read_bytes())

@@ -27,7 +27,7 @@ BAD_ROWS = (
 
 
 @pytest.mark.parametrize("arguments", [["materialize"], ["run", "--demo"]])
-def test_all_bad_rows_are_named_before_anything_starts(
+def test_all_bad_rows_are_named_first(
     command: Run, tmp_path: Path, arguments: list[str]
 ) -> None:
     (tmp_path / "bad.jsonl").write_text("\n".join(BAD_ROWS))
@@ -54,7 +54,7 @@ def test_an_empty_input_is_refused(command: Run, tmp_path: Path) -> None:
     )
 
 
-def test_the_same_plan_again_is_the_same_bytes(command: Run, tmp_path: Path) -> None:
+def test_the_same_plan_has_the_same_bytes(command: Run, tmp_path: Path) -> None:
     again = ["materialize", "--input", TASKS, "--output", "r.jsonl"]
     command(*again)
     before = digests(tmp_path)
@@ -72,7 +72,7 @@ def test_the_same_plan_again_is_the_same_bytes(command: Run, tmp_path: Path) -> 
         ["--agent-name", "other", "--num-repeats", "2"],
     ],
 )
-def test_other_settings_on_collected_rollouts_are_refused_and_nothing_is_touched(
+def test_a_collected_plan_keeps_its_settings(
     command: Run, half: Path, changed: list[str]
 ) -> None:
     before = digests(half.parent)
@@ -87,9 +87,7 @@ def test_other_settings_on_collected_rollouts_are_refused_and_nothing_is_touched
     assert digests(half.parent) == before
 
 
-def test_more_repeats_extend_the_plan_of_collected_rollouts(
-    command: Run, half: Path
-) -> None:
+def test_repeats_extend_a_collected_plan(command: Run, half: Path) -> None:
     done = command("materialize", "--input", TASKS, "--output", half,
                    "--limit", "2", "--num-repeats", "3")  # fmt: skip
 
@@ -97,7 +95,7 @@ def test_more_repeats_extend_the_plan_of_collected_rollouts(
     assert done.stdout.startswith("6 rollouts of 2 tasks planned, 2 of them new\n")
 
 
-def test_a_path_that_is_a_folder_is_refused(command: Run, tmp_path: Path) -> None:
+def test_a_folder_as_a_path_is_refused(command: Run, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
 
     for arguments in (
@@ -113,7 +111,7 @@ def test_a_path_that_is_a_folder_is_refused(command: Run, tmp_path: Path) -> Non
     assert "there is a folder without an output; give a file, such as" in done.stderr
 
 
-def test_an_output_named_like_a_derived_file_is_refused(command: Run) -> None:
+def test_a_derived_name_as_output_is_refused(command: Run) -> None:
     done = command(
         "materialize", "--input", TASKS, "--output", "r_materialized_inputs.jsonl"
     )
@@ -122,7 +120,7 @@ def test_an_output_named_like_a_derived_file_is_refused(command: Run) -> None:
     assert "--output names the rollouts file itself" in done.stderr
 
 
-def test_folders_are_made_and_any_name_will_do(command: Run, tmp_path: Path) -> None:
+def test_folders_are_made_for_any_name(command: Run, tmp_path: Path) -> None:
     place = tmp_path / "ein Ort"
     place.mkdir()
     (place / "Aufgäben 1.jsonl").write_bytes(EMBEDDED_TASKS.read_bytes())

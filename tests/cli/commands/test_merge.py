@@ -13,7 +13,7 @@ TASKS = str(EMBEDDED_TASKS)
 SCRIPT = str(Path(sys.executable).with_name("reward-profiling"))
 
 
-def test_merge_without_a_plan_touches_nothing(command: Run, tmp_path: Path) -> None:
+def test_merge_needs_a_plan(command: Run, tmp_path: Path) -> None:
     shard = tmp_path / "r-shard-0-of-1.jsonl"
     shard.write_bytes(b'{"_ng_task_index":0,"_ng_rollout_index":0}\n')
 

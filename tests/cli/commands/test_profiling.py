@@ -19,9 +19,7 @@ TASKS = str(EMBEDDED_TASKS)
 SCRIPT = str(Path(sys.executable).with_name("reward-profiling"))
 
 
-def test_a_strict_profile_of_a_partial_output_is_refused(
-    command: Run, half: Path
-) -> None:
+def test_a_strict_partial_profile_is_refused(command: Run, half: Path) -> None:
     before = digests(half.parent)
 
     done = command("profile", "--inputs", "r_materialized_inputs.jsonl",
@@ -32,9 +30,7 @@ def test_a_strict_profile_of_a_partial_output_is_refused(
     assert digests(half.parent) == before
 
 
-def test_a_partial_profile_says_what_is_missing_and_ends_with_three(
-    command: Run, half: Path
-) -> None:
+def test_a_partial_profile_exits_with_3(command: Run, half: Path) -> None:
     done = command("profile", "--inputs", "r_materialized_inputs.jsonl",
                    "--rollouts", half, "--allow-partial")  # fmt: skip
 
@@ -43,7 +39,7 @@ def test_a_partial_profile_says_what_is_missing_and_ends_with_three(
     assert half.with_name("r_reward_profiling.jsonl").exists()
 
 
-def test_an_option_and_its_value_may_be_one_word(command: Run, half: Path) -> None:
+def test_an_option_may_include_its_value(command: Run, half: Path) -> None:
     apart = command("profile", "--rollouts", half, "--allow-partial")
     written = profiles(half.parent)
 
@@ -53,9 +49,7 @@ def test_an_option_and_its_value_may_be_one_word(command: Run, half: Path) -> No
     assert profiles(half.parent) == written
 
 
-def test_several_files_are_profiled_as_one_and_copies_are_named(
-    command: Run, half: Path
-) -> None:
+def test_several_files_are_profiled_as_one(command: Run, half: Path) -> None:
     first, second, third = half.read_bytes().splitlines(keepends=True)
     half.write_bytes(first)
     half.with_name("s.jsonl").write_bytes(
@@ -80,7 +74,7 @@ def test_several_files_are_profiled_as_one_and_copies_are_named(
     ],
     ids=["read no further", "closed", "full"],
 )
-def test_a_profile_is_whole_though_nobody_reads_what_it_prints(
+def test_a_profile_is_whole_with_no_reader(
     half: Path, command_env: dict[str, str], shell: str, code: int, said: str
 ) -> None:
     line = f"{SCRIPT} profile --rollouts r.jsonl --allow-partial"
@@ -95,7 +89,7 @@ def test_a_profile_is_whole_though_nobody_reads_what_it_prints(
     assert [orjson.loads(row)["num_rollouts"] for row in rows] == [2, 1]
 
 
-def test_neither_a_plain_terminal_nor_an_odd_name_stops_a_profile(
+def test_odd_terminals_and_names_are_no_fault(
     half: Path, command_env: dict[str, str]
 ) -> None:
     odd = os.fsdecode(b"a\xff.jsonl")
@@ -118,7 +112,7 @@ def test_neither_a_plain_terminal_nor_an_odd_name_stops_a_profile(
     [["inspect", "--json"], ["profile", "--allow-partial", "--insights", "--rollouts"]],
     ids=lambda arguments: arguments[0],
 )
-def test_what_is_written_of_an_odd_name_is_spelled_out(
+def test_odd_names_are_spelled_out(
     half: Path, command: Run, arguments: list[str]
 ) -> None:
     odd = os.fsdecode(b"a\xff.jsonl")
@@ -134,7 +128,7 @@ def test_what_is_written_of_an_odd_name_is_spelled_out(
 
 
 @pytest.mark.parametrize("wrong", [["--rolouts", "x"], ["--pass-threshold", "half"]])
-def test_a_wrong_option_of_profile_is_explained(command: Run, wrong: list[str]) -> None:
+def test_a_wrong_profile_option_is_explained(command: Run, wrong: list[str]) -> None:
     done = command("profile", "--rollouts", "r.jsonl", *wrong)
 
     assert (done.returncode, done.stdout) == (2, "")

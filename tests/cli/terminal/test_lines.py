@@ -9,20 +9,20 @@ def texts(lines: list[Line]) -> list[str]:
     return [line.label + line.text for line in lines]
 
 
-def test_names_are_to_the_left_and_numbers_to_the_right() -> None:
+def test_names_go_left_and_numbers_right() -> None:
     shown = list(table_lines(("file", "lines"), [("a.jsonl", "3"), ("b", "12")], 80))
 
     assert texts(shown) == ["  file     lines", "  a.jsonl      3", "  b           12"]
     assert [line.style for line in shown] == ["bold", "", ""]
 
 
-def test_a_gap_shrinks_before_anything_is_cut() -> None:
+def test_gaps_shrink_before_text_is_cut() -> None:
     assert (
         texts(list(table_lines(("a", "b"), [("xxxx", "yyyy")], 9)))[1] == " xxxx yyyy"
     )
 
 
-def test_prose_takes_what_is_left_by_the_cells_that_it_fills() -> None:
+def test_prose_takes_the_space_cells_leave() -> None:
     rows = [("1", "日本語の長い文章です"), ("2", "short")]
 
     wide, short = list(table_lines(("task", "input"), rows, 20, last_is_prose=True))[1:]
@@ -32,7 +32,7 @@ def test_prose_takes_what_is_left_by_the_cells_that_it_fills() -> None:
     assert short.text == "  2     short"
 
 
-def test_a_paragraph_stands_to_the_right_of_its_label() -> None:
+def test_a_paragraph_stands_beside_its_label() -> None:
     label = Line(" note   ", "cyan")
 
     shown = list(labelled_lines(label, "one two three four five six", 28, "dim"))

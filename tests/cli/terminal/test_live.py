@@ -73,7 +73,7 @@ def collecting(command: Run, servers: httpx.Client) -> list[str]:
             "--concurrency", "8"]  # fmt: skip
 
 
-def test_a_terminal_shows_a_bar_with_done_mean_and_time_left(
+def test_a_terminal_shows_a_progress_bar(
     collecting: list[str], tmp_path: Path, command_env: dict[str, str]
 ) -> None:
     drawn = seen_in_terminal(collecting, tmp_path, command_env)
@@ -96,7 +96,7 @@ def test_a_file_gets_a_few_plain_lines(collecting: list[str], command: Run) -> N
     assert "72/72 done" in done.stderr
 
 
-def test_a_terminal_shows_a_live_line_for_each_server_that_starts(
+def test_a_terminal_shows_starting_servers(
     tmp_path: Path, command_env: dict[str, str]
 ) -> None:
     drawn = seen_in_terminal(["-c", STARTING], tmp_path, command_env, sys.executable)
@@ -109,7 +109,7 @@ def test_a_terminal_shows_a_live_line_for_each_server_that_starts(
     assert "all 2 servers are ready" in said
 
 
-def test_elsewhere_each_change_of_a_servers_state_is_one_line(
+def test_elsewhere_a_state_change_is_a_line(
     command_env: dict[str, str],
 ) -> None:
     done = subprocess.run(

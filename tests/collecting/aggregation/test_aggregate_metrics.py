@@ -82,7 +82,7 @@ async def demo() -> AsyncIterator[Servers]:
         yield await wait_until_ready(url, 10.0)
 
 
-async def test_each_environment_server_gives_an_entry(
+async def test_each_environment_server_is_an_entry(
     demo: Servers, files: RunFiles
 ) -> None:
     write(files, *(record(t, r, a) for t, a in enumerate(AGENTS) for r in range(2)))
@@ -99,9 +99,7 @@ async def test_each_environment_server_gives_an_entry(
     assert (summary.num_servers, summary.warnings) == (2, ())
 
 
-async def test_the_file_is_indented_by_two_and_ends_without_a_newline(
-    demo: Servers, files: RunFiles
-) -> None:
+async def test_the_file_has_an_indent_of_two(demo: Servers, files: RunFiles) -> None:
     write(files, record(0, 0, AGENTS[0], reward=0.25), record(0, 1, AGENTS[0]))
 
     summary = await aggregate(files, demo)
@@ -112,7 +110,7 @@ async def test_the_file_is_indented_by_two_and_ends_without_a_newline(
     assert summary.path == str(files.aggregate_metrics)
 
 
-async def test_records_are_asked_about_in_order_of_their_keys(files: RunFiles) -> None:
+async def test_records_are_sent_in_key_order(files: RunFiles) -> None:
     keys = [(10, 0), (2, 1), (2, 0), (0, 3)]
     write(files, *(record(*key) for key in keys))
 
@@ -126,7 +124,7 @@ async def test_records_are_asked_about_in_order_of_their_keys(files: RunFiles) -
     assert sent == sorted(keys)
 
 
-async def test_of_a_response_only_usage_and_why_it_was_cut_short_are_sent(
+async def test_only_usage_and_cut_reason_are_sent(
     files: RunFiles,
 ) -> None:
     response = {
@@ -150,7 +148,7 @@ async def test_of_a_response_only_usage_and_why_it_was_cut_short_are_sent(
 @pytest.mark.parametrize(
     "response", [None, "text", {}, {"usage": None, "incomplete_details": None}]
 )
-async def test_a_response_without_either_is_left_out(
+async def test_a_response_with_neither_is_left_out(
     files: RunFiles, response: object
 ) -> None:
     write(files, record(0, 0, response=response))
@@ -161,7 +159,7 @@ async def test_a_response_without_either_is_left_out(
     assert "response" not in asked[0]["verify_responses"][0]
 
 
-async def test_an_agent_behind_two_servers_is_told_apart_by_the_records_stamp(
+async def test_stamps_tell_an_agents_servers_apart(
     files: RunFiles,
 ) -> None:
     stamps = ("env_1", "env_2", "env_2")
@@ -177,7 +175,7 @@ async def test_an_agent_behind_two_servers_is_told_apart_by_the_records_stamp(
     assert sorted(len(one["verify_responses"]) for one in asked) == [1, 2]
 
 
-async def test_a_server_with_two_agents_is_labelled_by_that_of_its_first_record(
+async def test_the_first_record_labels_its_server(
     files: RunFiles,
 ) -> None:
     write(files, record(0, 0, "a"), record(1, 0, "b"), record(2, 0, "c"))
@@ -191,7 +189,7 @@ async def test_a_server_with_two_agents_is_labelled_by_that_of_its_first_record(
     ] == [("a", "duel"), ("c", "env")]
 
 
-async def test_a_record_without_agent_counts_for_the_one_that_its_server_fronts(
+async def test_its_server_names_a_missing_agent(
     files: RunFiles,
 ) -> None:
     write(files, *(
@@ -206,7 +204,7 @@ async def test_a_record_without_agent_counts_for_the_one_that_its_server_fronts(
     assert [one["agent_ref"]["name"] for one in entries(files)] == ["a", "duel"]
 
 
-async def test_a_label_that_is_another_groups_server_gives_way_to_the_servers_name(
+async def test_an_ambiguous_label_gives_way(
     files: RunFiles,
 ) -> None:
     write(files, record(0, 0, "env_2", _ng_environment_server="env_1"),
@@ -218,7 +216,7 @@ async def test_a_label_that_is_another_groups_server_gives_way_to_the_servers_na
     assert [one["agent_ref"]["name"] for one in entries(files)] == ["env_1", "env_2"]
 
 
-async def test_what_a_server_cannot_do_is_a_warning_and_the_others_are_written(
+async def test_what_a_server_cannot_do_is_a_warning(
     demo: Servers, files: RunFiles
 ) -> None:
     good, twice = record(0, 0, AGENTS[0]), record(1, 0, AGENTS[1])
@@ -232,7 +230,7 @@ async def test_what_a_server_cannot_do_is_a_warning_and_the_others_are_written(
     assert "answered 500" in warning
 
 
-async def test_a_server_that_is_not_there_any_more_is_a_warning(
+async def test_a_vanished_server_is_a_warning(
     files: RunFiles,
 ) -> None:
     write(files, record(0, 0, _ng_environment_server="gone"), record(1, 0))
@@ -254,7 +252,7 @@ async def test_a_server_that_is_not_there_any_more_is_a_warning(
         ({}, 422, "answered 422"),
     ],
 )
-async def test_an_answer_of_another_shape_is_a_warning_and_the_old_file_stays(
+async def test_an_odd_answer_leaves_the_old_file(
     files: RunFiles, answer: object, status: int, words: str
 ) -> None:
     write(files, record(0, 0))
@@ -267,7 +265,7 @@ async def test_an_answer_of_another_shape_is_a_warning_and_the_old_file_stays(
     assert (summary.path, files.aggregate_metrics.read_bytes()) == (None, b"[]")
 
 
-async def test_an_empty_answer_is_filled_in_and_unknown_members_are_dropped(
+async def test_an_empty_answer_is_filled_in(
     files: RunFiles,
 ) -> None:
     write(files, record(0, 0))
@@ -296,7 +294,7 @@ async def test_nothing_is_asked_about_nothing(
     assert (asked, summary.path, summary.num_servers) == ([], None, 0)
 
 
-async def test_an_agent_that_the_servers_do_not_know_is_an_error(
+async def test_an_unknown_agent_is_an_error(
     files: RunFiles,
 ) -> None:
     write(files, record(0, 0, "aa"))
@@ -309,9 +307,7 @@ async def test_an_agent_that_the_servers_do_not_know_is_an_error(
 @pytest.mark.parametrize(
     "line", [b'{"_ng_task_index":0', b'{"agent_ref":{"name":"a"}}', b"[]"]
 )
-async def test_a_line_that_cannot_be_read_is_named(
-    files: RunFiles, line: bytes
-) -> None:
+async def test_an_unreadable_line_is_named(files: RunFiles, line: bytes) -> None:
     write(files, record(0, 0))
     files.rollouts.write_bytes(files.rollouts.read_bytes() + line)
 

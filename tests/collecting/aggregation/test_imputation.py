@@ -7,7 +7,7 @@ from reward_profiling.collecting.aggregation.imputation import (
 KEY = {"_ng_task_index": 3, "_ng_rollout_index": 1}
 
 
-def test_a_failure_counts_with_its_own_reward_or_zero() -> None:
+def test_a_failure_counts_its_reward_or_zero() -> None:
     assert failure_as_zero({**KEY, "reward": 0.5})["reward"] == 0.5
     assert failure_as_zero(KEY)["reward"] == 0.0
 
@@ -20,7 +20,7 @@ def test_a_failures_diagnosis_is_no_metric() -> None:
     }  # fmt: skip
 
 
-def test_a_missing_rollout_keeps_who_it_was() -> None:
+def test_a_missing_rollout_keeps_its_owner() -> None:
     row = {**KEY, "agent_ref": {"name": "a"}, "_ng_environment_server": "e", "x": 1}
 
     counted = missing_as_zero(row)
@@ -30,7 +30,7 @@ def test_a_missing_rollout_keeps_who_it_was() -> None:
     }  # fmt: skip
 
 
-def test_only_fields_that_records_carry_are_filled_in() -> None:
+def test_only_recorded_fields_are_filled_in() -> None:
     counted = {"reward": 0.0}
     row = {"level": 3, "hidden": 9, "_ng_x": 1, "response": {}, "reward": 7}
 

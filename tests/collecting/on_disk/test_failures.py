@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
     return written
 
 
-def test_damage_is_refused_by_file_and_line(path: Path) -> None:
+def test_damage_is_refused_by_line(path: Path) -> None:
     for read in (scan_failures, lambda path: list(read_failures(path))):
         with pytest.raises(RecordError, match=r"failures.jsonl:2: "):
             read(path)
@@ -50,7 +50,7 @@ def test_there_may_be_no_failures(tmp_path: Path) -> None:
     assert list(read_failures(tmp_path / "none")) == []
 
 
-def test_attempts_at_one_rollout_are_told_apart() -> None:
+def test_attempts_are_told_apart() -> None:
     one, two = (b'{"_ng_attempt_index":%d,%b}' % (n, KEY) for n in (1, 2))
 
     assert attempt_of(one) == attempt_of(b'{"x":1,"_ng_attempt_index":1,%b}' % KEY)

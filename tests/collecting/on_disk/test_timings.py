@@ -9,7 +9,7 @@ from reward_profiling.collecting.on_disk.timings import (
 )
 
 
-def test_what_is_written_of_a_rollout_is_read_again(tmp_path: Path) -> None:
+def test_a_written_timing_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "timings.jsonl"
     stamps = {"_ng_task_index": "t", "_ng_rollout_index": 2, "agent_ref": {}}
     line = timing_line(stamps, started=1.23456, seconds=0.9876, retries=1)
@@ -21,7 +21,7 @@ def test_what_is_written_of_a_rollout_is_read_again(tmp_path: Path) -> None:
     assert (timing.started, timing.seconds) == (1.235, 0.988)
 
 
-def test_lines_that_are_damaged_are_passed_over(tmp_path: Path) -> None:
+def test_damaged_lines_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "timings.jsonl"
     path.write_bytes(
         b'{"_ng_task_index":0,"seconds":2.0}\n'

@@ -85,13 +85,13 @@ def nested(depth: int) -> bytes:
     return b'{"a":%b%b}' % (b"[" * depth, b"]" * depth)
 
 
-def test_stamps_come_in_gyms_order_and_only_what_the_row_has() -> None:
+def test_stamps_come_in_gyms_order() -> None:
     assert list(STAMPS) == ORDER
     assert list(stamps_of(SHORT, Route("http://h:1", None, None))) == ORDER[:2]
 
 
 @given(members)
-def test_any_object_is_stamped_at_its_end_and_kept_otherwise(
+def test_any_object_is_stamped_at_its_end(
     reply: dict[str, Any],
 ) -> None:
     body = orjson.dumps(reply)
@@ -104,7 +104,7 @@ def test_any_object_is_stamped_at_its_end_and_kept_otherwise(
 
 
 @given(members.filter(bool))
-def test_the_bytes_of_a_reply_stay_as_they_came(reply: dict[str, Any]) -> None:
+def test_a_reply_keeps_its_bytes(reply: dict[str, Any]) -> None:
     body = json.dumps(reply, ensure_ascii=True).encode()
 
     line = finished_by_reply(body, STAMPS).line
@@ -113,7 +113,7 @@ def test_the_bytes_of_a_reply_stay_as_they_came(reply: dict[str, Any]) -> None:
 
 
 @given(members, st.sampled_from(ORDER), values)
-def test_a_stamp_overwrites_the_servers_own_where_it_stands(
+def test_a_stamp_overwrites_the_servers_own(
     reply: dict[str, Any], name: str, value: object
 ) -> None:
     body = orjson.dumps({name: value, **reply})
@@ -129,7 +129,7 @@ def test_a_stamp_overwrites_the_servers_own_where_it_stands(
     "body",
     [b'{"a":1}', b'{ "a" : 1 }', b'{"a":1}\n', b'\n{\n"a":\r\n1}', b'{"a":1}  '],
 )
-def test_a_reply_becomes_one_line_however_it_is_laid_out(body: bytes) -> None:
+def test_any_layout_becomes_one_line(body: bytes) -> None:
     line = finished_by_reply(body, SHORT).line
 
     assert b"\n" not in line
@@ -137,7 +137,7 @@ def test_a_reply_becomes_one_line_however_it_is_laid_out(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b"{ }", b"{          }"])
-def test_an_empty_reply_is_a_record_of_stamps(body: bytes) -> None:
+def test_an_empty_reply_is_just_stamps(body: bytes) -> None:
     assert finished_by_reply(body, SHORT).line == orjson.dumps(SHORT)
 
 
@@ -152,7 +152,7 @@ def test_an_empty_reply_is_a_record_of_stamps(body: bytes) -> None:
         (b'{"_ng_task_index":5,"reward":1,"mask_sample":true}', 1, True),
     ],
 )
-def test_reward_and_mask_are_read_as_they_stand(
+def test_reward_and_mask_are_read_unchanged(
     body: bytes, reward: object, masked: object
 ) -> None:
     finished = finished_by_reply(body, SHORT)
@@ -171,7 +171,7 @@ def test_reward_and_mask_are_read_as_they_stand(
         ({"_ng_no_persist": 1, "_ng_failure_class": "c"}, Destination.NOWHERE, "c"),
     ],
 )
-def test_the_server_decides_where_its_reply_goes(
+def test_a_replys_members_decide_its_place(
     members: dict[str, object], destination: Destination, failure_class: str
 ) -> None:
     finished = finished_by_reply(orjson.dumps({"reward": 1.0, **members}), SHORT)
@@ -182,7 +182,7 @@ def test_the_server_decides_where_its_reply_goes(
     )
 
 
-def test_what_strict_json_cannot_hold_is_replaced_and_named() -> None:
+def test_what_strict_json_lacks_is_replaced() -> None:
     wide, wider = str(2**70).encode(), b"9" * 400
     body = (
         b'{"n":NaN,"l":[1,-Infinity],"d":{"s":"a\\ud800b"},"w":' + wide
@@ -227,7 +227,7 @@ def kept(value: object) -> object:
 
 
 @given(st.dictionaries(text, odd_values, max_size=4))
-def test_everything_else_of_a_reply_that_is_not_strict_is_kept(
+def test_all_else_of_a_lax_reply_is_kept(
     reply: dict[str, object],
 ) -> None:
     body = json.dumps({**reply, "odd": math.nan}).encode()
@@ -241,14 +241,14 @@ def test_everything_else_of_a_reply_that_is_not_strict_is_kept(
 
 
 @given(st.binary(max_size=30) | st.binary(max_size=20).map(lambda b: b'{"a":"%b"}' % b))
-def test_no_body_does_anything_but_become_a_line_or_be_rejected(body: bytes) -> None:
+def test_any_body_is_a_line_or_rejected(body: bytes) -> None:
     line = line_of(body)
 
     assert line is None or orjson.loads(line).items() >= SHORT.items()
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"a":', b'{"a":"\xff"}', b"{}{}"])
-def test_what_is_not_json_is_rejected_with_its_text(body: bytes) -> None:
+def test_what_is_not_json_is_rejected(body: bytes) -> None:
     error = rejected(body)
 
     assert str(error).startswith("the reply is not JSON")
@@ -263,9 +263,7 @@ def test_what_is_no_object_is_rejected(body: bytes) -> None:
 
 @pytest.mark.parametrize("depth", [10, 500, 1000, 1030, 5000, 200_000])
 @pytest.mark.parametrize("rest", [b"", b'"x":NaN,', b'"_ng_task_index":1,'])
-def test_a_reply_is_written_only_when_it_can_be_read_again(
-    depth: int, rest: bytes
-) -> None:
+def test_only_a_readable_reply_is_written(depth: int, rest: bytes) -> None:
     body = b"{" + rest + nested(depth)[1:]
 
     line = line_of(body)
@@ -286,7 +284,7 @@ def test_a_reply_is_written_only_when_it_can_be_read_again(
         (200, "agent_run_error"),
     ],
 )
-def test_a_failure_is_classed_by_its_status(
+def test_a_status_decides_a_failures_class(
     status: int | None, failure_class: str
 ) -> None:
     error = GymUnavailableError("away", status=status)
@@ -294,7 +292,7 @@ def test_a_failure_is_classed_by_its_status(
     assert finished_by_error(error, SHORT).failure_class == failure_class
 
 
-def test_a_failure_record_has_gyms_keys_and_stamps() -> None:
+def test_a_failure_has_gyms_keys_and_stamps() -> None:
     error = ReplyLostError("cut off", kind="ReadError")
 
     finished = finished_by_error(pickle.loads(pickle.dumps(error)), STAMPS)  # noqa: S301
@@ -317,9 +315,7 @@ def test_a_failure_record_has_gyms_keys_and_stamps() -> None:
         ("é" * 1500, "é" * 1500 + "…"),
     ],
 )
-def test_a_failures_body_is_cut_as_gym_cuts_it(
-    body: str | None, shown: str | None
-) -> None:
+def test_a_failure_body_is_cut_as_gym_does(body: str | None, shown: str | None) -> None:
     finished = finished_by_error(GymRejectedError("no", status=500, body=body), SHORT)
 
     assert orjson.loads(finished.line)["_ng_failure_response_body"] == shown
@@ -343,7 +339,7 @@ def episode(**members: object) -> bytes:
 
 
 @given(members.map(lambda m: {k: v for k, v in m.items() if not k.startswith("_")}))
-def test_the_result_of_an_episode_is_a_record_with_its_task(
+def test_an_episode_result_carries_its_task(
     result: dict[str, Any],
 ) -> None:
     finished = finished_by_envelope(episode(result=result, failure=None), SHORT)
@@ -354,7 +350,7 @@ def test_the_result_of_an_episode_is_a_record_with_its_task(
     assert finished.reward == result.get("reward")
 
 
-def test_the_result_of_an_episode_may_be_masked() -> None:
+def test_an_episode_result_may_be_masked() -> None:
     finished = finished_by_envelope(
         episode(result={"reward": 0.5, "mask_sample": True}), SHORT
     )
@@ -382,7 +378,7 @@ TASK_OF_FAILURE = (
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("result", [None, {"reward": 1.0}])
-def test_the_failure_of_an_episode_is_a_failure_record(
+def test_an_episode_failure_is_recorded(
     failure: dict[str, Any], expected: str, result: object
 ) -> None:
     finished = finished_by_envelope(episode(result=result, failure=failure), SHORT)
@@ -406,7 +402,7 @@ def test_the_failure_of_an_episode_is_a_failure_record(
         ({"result": {"ng_perf": 1, "ng_trajectory": 2}}, "ng_perf, ng_trajectory"),
     ],
 )
-def test_an_episode_that_cannot_be_kept_is_rejected(
+def test_an_unkeepable_episode_is_rejected(
     members: dict[str, object], said: str
 ) -> None:
     with pytest.raises(GymRejectedError, match=said) as rejected:
@@ -419,7 +415,7 @@ def test_an_episode_that_cannot_be_kept_is_rejected(
     "reply",
     [{"reward": 1.0}, {"episode_id": "x", "task_id": {}, "result": {}}, EPISODE],
 )
-def test_a_reply_that_is_no_episode_is_a_record_as_it_came(
+def test_a_reply_of_no_episode_is_kept_whole(
     reply: dict[str, Any],
 ) -> None:
     finished = finished_by_envelope(orjson.dumps(reply), SHORT)
@@ -428,12 +424,12 @@ def test_a_reply_that_is_no_episode_is_a_record_as_it_came(
 
 
 @pytest.mark.parametrize("body", [b"[1]", b"null", b"{", b"busy"])
-def test_an_episode_that_is_no_object_is_rejected(body: bytes) -> None:
+def test_an_episode_must_be_an_object(body: bytes) -> None:
     with pytest.raises(GymRejectedError):
         finished_by_envelope(body, SHORT)
 
 
-def test_what_strict_json_cannot_hold_of_an_episode_is_named() -> None:
+def test_lax_values_of_an_episode_are_named() -> None:
     body = episode(result={"reward": 1.0}).replace(b"1.0", b"NaN")
 
     finished = finished_by_envelope(body, SHORT)

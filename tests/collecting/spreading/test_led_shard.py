@@ -46,9 +46,7 @@ async def collected(files: RunFiles, url: str, leader: Leader) -> ShardSummary:
     return await shard.collect(url.rstrip("/"), silent)
 
 
-def test_a_led_shard_leaves_its_summary_beside_its_records(
-    files: RunFiles, servers: httpx.Client
-) -> None:
+def test_a_led_shard_leaves_a_summary(files: RunFiles, servers: httpx.Client) -> None:
     own = files.shard(0, 2)
 
     with output_lock(files.lock) as holder:
@@ -111,7 +109,7 @@ def test_a_led_shard_stops_in_good_order(
     assert seconds < 12
 
 
-def test_a_shard_whose_run_is_gone_begins_nothing(
+def test_a_shard_without_a_run_starts_nothing(
     files: RunFiles, servers: httpx.Client
 ) -> None:
     gone = Leader(token="0", silence_seconds=5)  # noqa: S106 - no secret
@@ -122,9 +120,7 @@ def test_a_shard_whose_run_is_gone_begins_nothing(
     assert servers.get("/_knobs").json()["requests"] == 0
 
 
-def test_a_machine_that_does_not_reach_the_servers_says_so(
-    files: RunFiles, servers: httpx.Client
-) -> None:
+def test_a_machine_out_of_reach_says_so(files: RunFiles, servers: httpx.Client) -> None:
     elsewhere = f"{servers.base_url}elsewhere"
 
     with (

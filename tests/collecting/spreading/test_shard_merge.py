@@ -43,7 +43,7 @@ def names(files: RunFiles) -> list[str]:
     return sorted(path.name for path in files.rollouts.parent.iterdir())
 
 
-def test_shards_become_the_output_and_are_gone(files: RunFiles) -> None:
+def test_merged_shards_are_gone(files: RunFiles) -> None:
     summary = merge_shards(files)
 
     assert [one["reward"] for one in read(files.rollouts)] == [0, 1, 2]
@@ -51,7 +51,7 @@ def test_shards_become_the_output_and_are_gone(files: RunFiles) -> None:
     assert names(files) == ["r.jsonl", "r_failures.jsonl"]
 
 
-def test_of_two_records_of_a_rollout_the_first_is_kept_and_the_other_counted(
+def test_the_first_of_two_records_is_kept(
     files: RunFiles,
 ) -> None:
     summary = merge_shards(files)
@@ -69,9 +69,7 @@ def test_bytes_of_a_record_are_kept(files: RunFiles) -> None:
     assert odd + b"\n" in files.rollouts.read_bytes()
 
 
-def test_a_kill_after_the_merge_and_before_the_removal_changes_nothing(
-    files: RunFiles, tmp_path: Path
-) -> None:
+def test_a_kill_after_the_merge_is_harmless(files: RunFiles, tmp_path: Path) -> None:
     saved = shutil.copytree(tmp_path, tmp_path.with_name("saved"))
     merge_shards(files)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -86,9 +84,7 @@ def test_a_kill_after_the_merge_and_before_the_removal_changes_nothing(
 
 
 @pytest.mark.parametrize("num_removed", range(3))
-def test_a_kill_between_removals_loses_and_doubles_nothing(
-    files: RunFiles, num_removed: int
-) -> None:
+def test_a_kill_between_removals_is_harmless(files: RunFiles, num_removed: int) -> None:
     shard = files.shard(1, 2)
     write(files.rollouts, [line(0, 0), line(0, 1), line(1, 0)])
     shutil.copy(shard.failures, files.failures)
@@ -102,7 +98,7 @@ def test_a_kill_between_removals_loses_and_doubles_nothing(
     assert names(files) == ["r.jsonl", "r_failures.jsonl"]
 
 
-def test_attempts_of_one_rollout_are_kept_and_copies_of_an_attempt_are_not(
+def test_attempts_are_merged_without_copies(
     files: RunFiles,
 ) -> None:
     first, second = line(2, 0), line(2, 0, _ng_attempt_index=1)
@@ -115,7 +111,7 @@ def test_attempts_of_one_rollout_are_kept_and_copies_of_an_attempt_are_not(
     assert read(files.failures) == [first, second, line(3, 0)]
 
 
-def test_timings_are_merged_and_a_damaged_one_stops_nothing(files: RunFiles) -> None:
+def test_a_damaged_timing_stops_no_merge(files: RunFiles) -> None:
     timing = line(0, 1, seconds=0.5)
     write(files.shard(0, 2).timings, [timing])
     files.shard(1, 2).timings.write_bytes(b'{"_ng_task')
@@ -126,7 +122,7 @@ def test_timings_are_merged_and_a_damaged_one_stops_nothing(files: RunFiles) -> 
     assert not list(files.rollouts.parent.glob("*-shard-*"))
 
 
-def test_a_torn_line_is_set_aside_and_the_rest_is_merged(files: RunFiles) -> None:
+def test_a_torn_line_stops_no_merge(files: RunFiles) -> None:
     part = files.shard(1, 2)
     part.rollouts.write_bytes(part.rollouts.read_bytes() + b'{"_ng_task_index":4,"_n')
     whole = part.rollouts.read_bytes().count(b"\n")
@@ -138,7 +134,7 @@ def test_a_torn_line_is_set_aside_and_the_rest_is_merged(files: RunFiles) -> Non
     assert files.rollouts.read_bytes().endswith(b"}\n")
 
 
-def test_a_record_that_is_no_strict_json_is_kept_in_its_bytes(files: RunFiles) -> None:
+def test_a_lax_record_keeps_its_bytes(files: RunFiles) -> None:
     odd = b'{"reward":NaN,"said":"\\ud800","_ng_task_index":4,"_ng_rollout_index":0}\n'
     with files.shard(1, 2).rollouts.open("ab") as file:
         file.write(odd)
@@ -149,7 +145,7 @@ def test_a_record_that_is_no_strict_json_is_kept_in_its_bytes(files: RunFiles) -
     assert files.rollouts.read_bytes().endswith(odd)
 
 
-def test_a_record_that_nobody_can_read_is_set_aside_and_counted(
+def test_an_unreadable_record_is_set_aside(
     files: RunFiles,
 ) -> None:
     part = files.shard(1, 2)
@@ -176,13 +172,13 @@ def test_without_shards_nothing_is_touched(tmp_path: Path) -> None:
     assert (summary.num_shards, names(files)) == (0, [])
 
 
-def test_a_shard_that_is_not_there_is_named(files: RunFiles) -> None:
+def test_a_missing_shard_is_named(files: RunFiles) -> None:
     write(files.shard(2, 4).rollouts, [line(7, 0)])
 
     assert merge_shards(files).missing_shards == ("0/4", "1/4", "3/4")
 
 
-def test_shards_of_another_output_are_left_alone(files: RunFiles) -> None:
+def test_shards_of_another_output_stay(files: RunFiles) -> None:
     other = RunFiles(files.rollouts.with_name("r2.jsonl")).shard(0, 2).rollouts
     write(other, [line(0, 5)])
 
@@ -193,7 +189,7 @@ def test_shards_of_another_output_are_left_alone(files: RunFiles) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(keys, min_size=1, max_size=4))
-def test_every_rollout_is_in_the_merged_file_once(
+def test_each_rollout_is_merged_once(
     tmp_path: Path, shards: list[list[tuple[int, int]]]
 ) -> None:
     files = RunFiles(tmp_path / "any.jsonl")

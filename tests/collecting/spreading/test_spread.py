@@ -33,16 +33,12 @@ SPREAD = SpreadOptions(runner="work-pool", shard_silence=60, worker_patience=600
         (Look(state="RUNNING", seconds=61, has_summary=True), Fate.ENDED),
     ],
 )
-def test_what_is_seen_of_a_shard_decides_what_becomes_of_it(
-    look: Look, expected: Fate
-) -> None:
+def test_what_is_seen_decides_a_shards_fate(look: Look, expected: Fate) -> None:
     assert fate(look, SPREAD) is expected
 
 
 @given(concurrency=st.integers(1, 500), num_shards=st.integers(1, 60))
-def test_the_shares_of_shards_sum_to_the_concurrency(
-    concurrency: int, num_shards: int
-) -> None:
+def test_shard_shares_sum_to_the_concurrency(concurrency: int, num_shards: int) -> None:
     options = CollectOptions(concurrency=concurrency, num_shards=num_shards)
 
     shares = [options.concurrency_of(index) for index in range(num_shards)]
@@ -51,7 +47,7 @@ def test_the_shares_of_shards_sum_to_the_concurrency(
     assert max(shares) - min(shares) <= 1
 
 
-def test_a_shard_by_itself_has_its_share_and_its_place() -> None:
+def test_a_lone_shard_has_its_share_and_place() -> None:
     options = CollectOptions(concurrency=5, num_shards=3, retries=0)
 
     own = [options.of_shard(index) for index in range(3)]
@@ -73,9 +69,7 @@ def test_a_shard_by_itself_has_its_share_and_its_place() -> None:
         ({"runner": "dusk"}, "'threads', 'dask', 'ray', 'slurm' or 'work-pool'"),
     ],
 )
-def test_a_spread_that_cannot_be_is_refused_without_a_word_of_its_secret(
-    given: dict[str, Any], said: str
-) -> None:
+def test_a_refused_spread_keeps_its_secret(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         SpreadOptions(**given)
 
@@ -84,7 +78,7 @@ def test_a_spread_that_cannot_be_is_refused_without_a_word_of_its_secret(
     assert "k9x8y7z6" not in str(caught.value)
 
 
-def test_a_run_elsewhere_wants_two_shards_at_least() -> None:
+def test_a_run_elsewhere_needs_two_shards() -> None:
     with pytest.raises(ConfigError, match="give num_shards, at least 2"):
         RewardProfilingParams.made(
             {"output": "r", "servers": {"demo": True}, "spread": {"runner": "dask"}}

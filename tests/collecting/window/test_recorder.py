@@ -42,9 +42,7 @@ def test_a_record_is_written_and_timed(keeping: Recorder, files: RunFiles) -> No
     assert keeping.progress.collected == 1
 
 
-def test_failures_alike_are_held_until_one_succeeds(
-    keeping: Recorder, files: RunFiles
-) -> None:
+def test_alike_failures_wait_for_a_success(keeping: Recorder, files: RunFiles) -> None:
     fail(keeping, 0)
     fail(keeping, 1)
     assert rows(files.failures) == []
@@ -55,7 +53,7 @@ def test_failures_alike_are_held_until_one_succeeds(
     assert keeping.streak.keys == set()
 
 
-def test_a_failure_of_another_kind_writes_those_before(
+def test_another_failure_writes_those_before(
     keeping: Recorder, files: RunFiles
 ) -> None:
     fail(keeping, 0)
@@ -64,7 +62,7 @@ def test_a_failure_of_another_kind_writes_those_before(
     assert [row["_ng_task_index"] for row in rows(files.failures)] == [0]
 
 
-def test_what_is_held_is_written_at_the_end(keeping: Recorder, files: RunFiles) -> None:
+def test_the_end_writes_what_is_held(keeping: Recorder, files: RunFiles) -> None:
     fail(keeping, 0)
 
     keeping.close()
@@ -73,9 +71,7 @@ def test_what_is_held_is_written_at_the_end(keeping: Recorder, files: RunFiles) 
     assert keeping.progress.failed == 1
 
 
-def test_a_streak_over_its_limit_is_taken_back(
-    keeping: Recorder, files: RunFiles
-) -> None:
+def test_too_long_a_streak_is_taken_back(keeping: Recorder, files: RunFiles) -> None:
     for task in range(3):
         fail(keeping, task)
 
@@ -86,18 +82,14 @@ def test_a_streak_over_its_limit_is_taken_back(
     assert keeping.progress.failed == 0
 
 
-def test_what_the_server_does_not_keep_is_counted(
-    keeping: Recorder, files: RunFiles
-) -> None:
+def test_unkept_replies_are_counted(keeping: Recorder, files: RunFiles) -> None:
     succeed(keeping, 0, b'{"_ng_no_persist":true}')
 
     assert keeping.progress.failures == {"not kept by the server": 1}
     assert rows(files.failures) == rows(files.rollouts) == []
 
 
-def test_a_failure_of_the_servers_own_is_not_held(
-    keeping: Recorder, files: RunFiles
-) -> None:
+def test_a_servers_own_failure_is_not_held(keeping: Recorder, files: RunFiles) -> None:
     succeed(keeping, 0, b'{"_ng_failure_class":"judge_failed"}')
 
     assert rows(files.failures)[0]["_ng_failure_class"] == "judge_failed"
@@ -114,9 +106,7 @@ def test_each_kind_of_failure_is_told_once(keeping: Recorder, heard: Heard) -> N
     ]
 
 
-def test_notes_are_told_of_so_many_kinds_at_most(
-    keeping: Recorder, heard: Heard
-) -> None:
+def test_notes_cover_a_limited_set_of_kinds(keeping: Recorder, heard: Heard) -> None:
     for number in range(30):
         keeping.tell_once(f"kind {number}", "a note")
 

@@ -32,13 +32,13 @@ def rules(keeping: Recorder, **options: Any) -> StopRules:  # noqa: ANN401
     return StopRules(chosen, keeping.progress, keeping.streak, gates, lambda _: True)
 
 
-def test_nothing_stops_a_run_that_goes_well(keeping: Recorder) -> None:
+def test_nothing_stops_a_good_run(keeping: Recorder) -> None:
     keeping.progress.add_record(1.0, agent="a", masked=False, now=1.0)
 
     assert rules(keeping, max_failures="0", time_budget=60).judge(2.0) is None
 
 
-def test_one_error_over_and_over_comes_first(keeping: Recorder) -> None:
+def test_a_repeated_error_comes_first(keeping: Recorder) -> None:
     for task in range(2):
         keeping.progress.add_failure("agent_run_error", agent="a", now=1.0)
         keeping.streak.add(GymRejectedError("no such key"), (task, 0))
@@ -51,7 +51,7 @@ def test_one_error_over_and_over_comes_first(keeping: Recorder) -> None:
     assert "no such key. They do not count as attempts" in stop.reason
 
 
-def test_too_many_failures_come_before_the_time(keeping: Recorder) -> None:
+def test_too_many_failures_precede_the_time(keeping: Recorder) -> None:
     keeping.progress.add_failure("agent_run_error", agent="a", now=1.0)
 
     stop = rules(keeping, max_failures="0", time_budget=1).judge(5.0)
@@ -59,7 +59,7 @@ def test_too_many_failures_come_before_the_time(keeping: Recorder) -> None:
     assert stop == Stop("1 rollouts failed, more than 0", 60.0, is_failure=True)
 
 
-def test_no_rollout_starts_that_would_not_end_in_time(keeping: Recorder) -> None:
+def test_no_rollout_starts_too_late_to_end(keeping: Recorder) -> None:
     keeping.progress.durations.extend([10.0] * 5)
     judged = rules(keeping, time_budget=60)
 
@@ -68,7 +68,7 @@ def test_no_rollout_starts_that_would_not_end_in_time(keeping: Recorder) -> None
     assert stop == Stop("the time budget of 60 s is used up", 9.0, is_failure=False)
 
 
-def test_patience_is_judged_once_nothing_else_runs(keeping: Recorder) -> None:
+def test_patience_is_judged_at_rest(keeping: Recorder) -> None:
     judged = rules(keeping, server_patience=30)
     gate = judged.gates[ROUTE.url]
     assert judged.judge(100.0) is None  # it answers
@@ -85,7 +85,7 @@ def test_patience_is_judged_once_nothing_else_runs(keeping: Recorder) -> None:
     assert judged.judge(100.0) is None  # nothing waits for it
 
 
-def test_a_server_that_works_keeps_the_run_going(keeping: Recorder) -> None:
+def test_a_working_server_prolongs_the_run(keeping: Recorder) -> None:
     judged = rules(keeping, server_patience=30)
     other = Gates(judged.gates.client, {"a": ROUTE, "b": OTHER}, keeping)
     judged.gates = other

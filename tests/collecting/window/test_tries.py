@@ -19,18 +19,18 @@ from tests.collecting.window.parts import (
 )
 
 
-def test_a_request_on_its_way_is_never_sent_again_without_retries() -> None:
+def test_only_retries_send_a_request_again() -> None:
     assert not Tries(retries=0, is_asking=True).put_off(0)
 
 
-def test_a_rollout_that_was_not_sent_may_always_wait() -> None:
+def test_an_unsent_rollout_may_always_wait() -> None:
     tries = Tries(retries=4)
 
     assert tries.put_off(4)
     assert tries.retries == 4
 
 
-def test_a_rollout_that_hangs_its_server_is_put_off_only_so_often() -> None:
+def test_putting_off_a_hang_has_a_limit() -> None:
     tries = Tries(retries=0, is_asking=True)
 
     assert [tries.put_off(2) for _ in range(3)] == [True, True, False]
@@ -93,7 +93,7 @@ async def test_a_refusal_is_not_asked_again(keeping: Recorder) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_server_that_is_down_costs_no_retry(keeping: Recorder) -> None:
+async def test_downtime_costs_no_retry(keeping: Recorder) -> None:
     def away(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError(str(request.url))
 
@@ -109,7 +109,7 @@ async def test_a_server_that_is_down_costs_no_retry(keeping: Recorder) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_server_that_asks_for_quiet_is_left(keeping: Recorder) -> None:
+async def test_a_server_asking_for_quiet_is_left(keeping: Recorder) -> None:
     quiet = httpx.Response(429, headers={"Retry-After": "7"})
     tries, asked = Tries(0), asker(in_turn(quiet), keeping, retries=1)
 

@@ -59,7 +59,7 @@ class Busy:
 
 
 @pytest.mark.anyio
-async def test_every_rollout_is_run_and_few_at_once(
+async def test_every_rollout_runs_and_few_at_once(
     files: RunFiles, journals: Journals
 ) -> None:
     server = Busy()
@@ -90,7 +90,7 @@ async def test_a_stop_lets_what_runs_finish(
 
 
 @pytest.mark.anyio
-async def test_a_reason_that_stands_already_starts_nothing(
+async def test_a_standing_reason_starts_nothing(
     files: RunFiles, journals: Journals
 ) -> None:
     sliding, scope = window(files, journals, Busy()), StopScope()
@@ -103,7 +103,7 @@ async def test_a_reason_that_stands_already_starts_nothing(
 
 
 @pytest.mark.anyio
-async def test_a_rule_that_is_met_ends_the_starting(
+async def test_a_rule_that_is_met_ends_the_starts(
     files: RunFiles, journals: Journals
 ) -> None:
     async def refuse(_: httpx.Request) -> httpx.Response:

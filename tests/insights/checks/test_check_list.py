@@ -44,7 +44,7 @@ def test_a_healthy_run_has_no_finding() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.5, -3.0])
-def test_one_reward_throughout_is_a_constant_verifier(value: float) -> None:
+def test_one_reward_is_a_constant_verifier(value: float) -> None:
     found = found_in(
         changed(mixed(), lambda _t, _r, one: Rollout(value, answer=one.answer))
     )
@@ -57,9 +57,7 @@ def test_one_reward_throughout_is_a_constant_verifier(value: float) -> None:
 
 
 @pytest.mark.parametrize(("tasks", "severity"), [(8, "warning"), (20, "critical")])
-def test_a_reward_set_by_the_task_alone_ignores_the_answer(
-    tasks: int, severity: str
-) -> None:
+def test_a_reward_by_task_ignores_the_answer(tasks: int, severity: str) -> None:
     found = found_in(
         changed(
             mixed(tasks), lambda t, _r, one: Rollout(float(t % 2), answer=one.answer)
@@ -71,7 +69,7 @@ def test_a_reward_set_by_the_task_alone_ignores_the_answer(
     assert f"all {tasks} tasks" in found["reward_ignores_answer"].sentence
 
 
-def test_one_task_whose_rewards_follow_its_answers_clears_the_verifier() -> None:
+def test_one_honest_task_clears_the_verifier() -> None:
     tasks = changed(
         mixed(20), lambda t, _r, one: Rollout(float(t % 2), answer=one.answer)
     )
@@ -80,7 +78,7 @@ def test_one_task_whose_rewards_follow_its_answers_clears_the_verifier() -> None
     assert "reward_ignores_answer" not in found_in(tasks)
 
 
-def test_repeats_answered_from_a_cache_are_no_repeats() -> None:
+def test_cached_answers_are_no_repeats() -> None:
     found = found_in(
         changed(mixed(), lambda t, _r, _: Rollout(float(t % 2), answer=t + 1))
     )
@@ -89,7 +87,7 @@ def test_repeats_answered_from_a_cache_are_no_repeats() -> None:
     assert found["repeats_identical"].severity == "critical"
 
 
-def test_the_same_answer_rewarded_differently_is_noise_of_the_verifier() -> None:
+def test_uneven_reward_of_an_answer_is_noise() -> None:
     found = found_in(
         changed(mixed(), lambda _t, r, _: Rollout(float(r % 2), answer=1 + r // 2))
     )
@@ -100,7 +98,7 @@ def test_the_same_answer_rewarded_differently_is_noise_of_the_verifier() -> None
     }  # fmt: skip
 
 
-def test_nothing_as_an_answer_must_not_pass() -> None:
+def test_an_empty_answer_must_not_pass() -> None:
     tasks = mixed()
     tasks[2][1] = Rollout(1.0, empty=YES)
 
@@ -111,7 +109,7 @@ def test_nothing_as_an_answer_must_not_pass() -> None:
     assert found["empty_answers"].severity == "note"
 
 
-def test_an_environment_that_died_midway_is_found_in_either_order() -> None:
+def test_a_midway_death_is_found_in_any_order() -> None:
     by_task = changed(mixed(), lambda t, _r, one: FAILED if t >= 3 else one)
     by_repeat = changed(mixed(8, 6), lambda _t, r, one: FAILED if r >= 3 else one)
 
@@ -122,14 +120,14 @@ def test_an_environment_that_died_midway_is_found_in_either_order() -> None:
         assert "environment_server_failed" in found["environment_died"].sentence
 
 
-def test_failures_here_and_there_are_no_death() -> None:
+def test_scattered_failures_are_no_death() -> None:
     found = found_in(changed(mixed(), lambda _t, r, one: FAILED if r == 1 else one))
 
     assert set(found) == {"low_coverage"} | (set(found) & {"never_passes"})
     assert "6 failed (environment_server_failed)" in found["low_coverage"].sentence
 
 
-def test_a_run_that_was_stopped_early_has_not_died() -> None:
+def test_an_early_stop_is_no_death() -> None:
     found = found_in(changed(mixed(), lambda t, _r, one: MISSING if t >= 2 else one))
 
     assert set(found) == {"low_coverage"}
@@ -137,7 +135,7 @@ def test_a_run_that_was_stopped_early_has_not_died() -> None:
     assert "4 tasks have none at all" in found["low_coverage"].sentence
 
 
-def test_a_server_that_sends_zeros_without_a_reply_has_died() -> None:
+def test_zeros_without_replies_mean_death() -> None:
     silent = Rollout(0.0, empty=UNKNOWN)
     right = Rollout(1.0, empty=UNKNOWN)
     died = changed(mixed(), lambda t, _r, one: silent if t >= 3 else one)
@@ -147,7 +145,7 @@ def test_a_server_that_sends_zeros_without_a_reply_has_died() -> None:
     assert "environment_died" not in found_in(no_replies)
 
 
-def test_a_server_that_answers_nothing_from_some_point_on_has_died() -> None:
+def test_lasting_silence_means_death() -> None:
     dead = Rollout(0.0, empty=YES)
 
     assert "environment_died" in found_in(
@@ -159,9 +157,7 @@ def test_a_server_that_answers_nothing_from_some_point_on_has_died() -> None:
     ("low", "high", "name"),
     [(0.1, 0.8, "threshold_unreached"), (2.0, 5.0, "threshold_always_reached")],
 )
-def test_a_threshold_beside_the_rewards_is_told_with_their_range(
-    low: float, high: float, name: str
-) -> None:
+def test_a_threshold_out_of_range_is_told(low: float, high: float, name: str) -> None:
     tasks = changed(
         mixed(), lambda _t, r, one: Rollout(high if r % 2 else low, answer=one.answer)
     )
@@ -173,7 +169,7 @@ def test_a_threshold_beside_the_rewards_is_told_with_their_range(
     assert found_in(tasks, pass_threshold=high) == {}
 
 
-def test_tasks_whose_rewards_differ_below_the_threshold_can_still_teach() -> None:
+def test_rewards_below_the_threshold_can_teach() -> None:
     rewards = ((0.1, 0.2), (0.0, 0.3), (0.2, 0.2))
 
     found = found_in([[Rollout(one) for one in task] for task in rewards])
@@ -182,7 +178,7 @@ def test_tasks_whose_rewards_differ_below_the_threshold_can_still_teach() -> Non
     assert "none can teach" not in found["never_passes"].sentence
 
 
-def test_tasks_that_never_or_always_pass_cannot_teach() -> None:
+def test_constant_tasks_cannot_teach() -> None:
     varied = changed(mixed(), lambda _t, r, one: Rollout(r * 0.1, answer=one.answer))
     tasks = [*varied[:3]]
 
@@ -194,11 +190,11 @@ def test_tasks_that_never_or_always_pass_cannot_teach() -> None:
     assert set(found_in(high)) == {"always_passes"}
 
 
-def test_single_rollouts_say_nothing_of_signal() -> None:
+def test_single_rollouts_tell_no_signal() -> None:
     assert "too_few_repeats" in found_in(mixed(6, 1))
 
 
-def test_tasks_with_twice_the_repeats_of_others_are_told() -> None:
+def test_tasks_with_double_repeats_are_told() -> None:
     tasks = mixed(6, 4)
     uneven = [[*tasks[0], *tasks[0]], *tasks[1:]]
 
@@ -208,7 +204,7 @@ def test_tasks_with_twice_the_repeats_of_others_are_told() -> None:
     assert "more than 4 tries" in found.sentence
 
 
-def test_most_tasks_without_signal_are_noted() -> None:
+def test_a_lack_of_signal_is_noted() -> None:
     tasks = changed(mixed(), lambda t, r, one: Rollout(
         float(r % 2) if t == 0 else float(t % 2), answer=one.answer
     ))  # fmt: skip
@@ -219,7 +215,7 @@ def test_most_tasks_without_signal_are_noted() -> None:
     assert found["little_signal"].evidence == {"zero_signal": 5, "tasks": 6}
 
 
-def test_length_that_decides_is_noted_with_its_n() -> None:
+def test_a_length_effect_is_noted_with_its_n() -> None:
     tasks = changed(mixed(10, 6), lambda _t, r, one: Rollout(
         float(r % 2), tokens=200.0 - 100 * (r % 2) + r, answer=one.answer
     ))  # fmt: skip
@@ -230,7 +226,7 @@ def test_length_that_decides_is_noted_with_its_n() -> None:
     assert "n=60 rollouts of 10 tasks" in found["length_bias"].sentence
 
 
-def test_truncation_from_a_tenth_on_is_a_warning() -> None:
+def test_truncation_of_a_tenth_is_a_warning() -> None:
     tasks = changed(mixed(), lambda _t, r, one: Rollout(
         one.reward, tokens=900.0 if r == 0 else 100.0, truncated=int(r == 0),
         answer=one.answer,
@@ -243,7 +239,7 @@ def test_truncation_from_a_tenth_on_is_a_warning() -> None:
     assert "900 tokens on average, the others 100" in found.sentence
 
 
-def test_every_name_that_a_check_gives_is_listed() -> None:
+def test_every_finding_name_is_listed() -> None:
     masked = Rollout(status=RolloutStatus.MASKED)
     unscored = Rollout(status=RolloutStatus.UNSCORED)
     runs = [

@@ -1,7 +1,7 @@
 from tests.insights.tables import Rollout, insights
 
 
-def test_components_differ_under_equal_totals() -> None:
+def test_components_differ_at_equal_totals() -> None:
     def parts(*values: float) -> dict[str, float]:
         return dict(zip("abc", values, strict=True))
 

@@ -5,7 +5,7 @@ from tests.insights.tables import MASKED, UNSCORED, Rollout, insights
 
 
 @pytest.mark.parametrize("reward", [UNSCORED])
-def test_no_reward_lowers_coverage_not_the_mean(
+def test_a_missing_reward_lowers_coverage(
     reward: Rollout,
 ) -> None:
     found = insights([1.0, reward])
@@ -16,7 +16,7 @@ def test_no_reward_lowers_coverage_not_the_mean(
     assert found.run.reward.num_rollouts == 1
 
 
-def test_masked_rollouts_count_and_measure_nothing() -> None:
+def test_masked_rollouts_measure_nothing() -> None:
     found = insights([*[MASKED] * 9, 1.0])
 
     assert (found.run.reward.macro_mean, found.run.reward.num_rollouts) == (1.0, 1)

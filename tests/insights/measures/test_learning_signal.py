@@ -30,7 +30,7 @@ TOLERANCE = 1e-6
         ((50, 100), (0.875000, 0.992188, 0.999969, 1.0)),
     ],
 )
-def test_a_pass_rate_gives_the_known_share_of_useful_groups(
+def test_a_pass_rate_gives_a_known_share(
     p: tuple[int, int], shares: tuple[float, ...]
 ) -> None:
     c, n = p
@@ -42,9 +42,7 @@ def test_a_pass_rate_gives_the_known_share_of_useful_groups(
 @pytest.mark.parametrize(
     ("c", "share"), [(0, 0), (1, 0.5), (4, 0.971429), (7, 0.5), (8, 0)]
 )
-def test_eight_rollouts_give_the_known_share_of_groups_of_four(
-    c: int, share: float
-) -> None:
+def test_eight_rollouts_give_a_known_share(c: int, share: float) -> None:
     counts = tuple(part for part in (c, 8 - c) if part)
 
     assert useful_share(counts, 4) == pytest.approx(share, abs=5e-7)
@@ -63,12 +61,12 @@ def test_the_share_is_that_of_all_groups(
     assert found == pytest.approx(useful / len(groups))
 
 
-def test_a_task_with_fewer_rollouts_than_a_group_is_no_unbiased_share() -> None:
+def test_short_tasks_give_no_unbiased_share() -> None:
     with pytest.raises(ValueError, match="3 rollouts make no group of 4"):
         useful_share((1, 2), 4)
 
 
-def test_groups_say_where_frequencies_stand_in() -> None:
+def test_groups_tell_if_frequencies_fill_in() -> None:
     signatures = Counter({(4, 4): 1, (1, 3): 1, (1,): 5})
     passes = {(8, 4): 1, (4, 1): 1, (1, 0): 5}
 
@@ -82,7 +80,7 @@ def test_groups_say_where_frequencies_stand_in() -> None:
     assert (more.useful_share, more.num_tasks, more.num_short_tasks) == (None, 0, 2)
 
 
-def test_partial_rewards_can_be_useful_without_a_pass() -> None:
+def test_useful_partial_rewards_need_no_pass() -> None:
     (four, *_) = useful_groups(Counter({(2, 2): 1}), {(4, 0): 1})
 
     assert (four.useful_share, four.mixed_share) == (1.0, 0.0)
@@ -103,7 +101,7 @@ def test_a_task_is_classed_by_its_counts(
     assert (task_class(n, c), informativeness(n, c)) == (expected, variance)
 
 
-def test_bands_keep_the_known_counts_of_eight() -> None:
+def test_bands_keep_known_counts_of_eight() -> None:
     passes = {(8, c): 1 for c in range(9)} | {(1, 1): 7}
 
     kept = {band.rule: (band.num_kept, band.num_tasks) for band in bands(passes)}

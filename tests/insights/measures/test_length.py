@@ -50,7 +50,7 @@ def test_unknown_tokens_are_no_zeros() -> None:
     assert length.correlation.num_rollouts == 1
 
 
-def test_a_correlation_between_tasks_is_none_within() -> None:
+def test_correlation_can_vanish_within_tasks() -> None:
     found = correlate(SIMPSON, TOLERANCE)
 
     assert found.pearson == pytest.approx(-0.499220, abs=1e-6)
@@ -71,7 +71,7 @@ def test_a_correlation_between_tasks_is_none_within() -> None:
         ([], []),
     ],
 )
-def test_a_side_that_is_constant_has_no_correlation(
+def test_a_constant_side_has_no_correlation(
     tokens: list[float], rewards: list[float]
 ) -> None:
     found = correlate([(tokens, rewards)], TOLERANCE)
@@ -81,7 +81,7 @@ def test_a_side_that_is_constant_has_no_correlation(
     assert found.num_rollouts == len(tokens)
 
 
-def test_tasks_of_one_rollout_say_nothing_within() -> None:
+def test_single_rollouts_tell_nothing_within() -> None:
     found = correlate([([100.0], [1.0]), ([200.0], [0.0])], TOLERANCE)
 
     assert found.pearson == pytest.approx(-1.0)

@@ -30,7 +30,7 @@ TRIES = (1, 2, 4, 8)
         (8, (1, 1, 1, 1), (1, 1, 1, 1)),
     ],
 )
-def test_eight_rollouts_give_the_known_chances(
+def test_eight_rollouts_give_known_chances(
     c: int, at: tuple[float, ...], hat: tuple[float, ...]
 ) -> None:
     assert [pass_at_k(8, c, k) for k in TRIES] == pytest.approx(at, abs=5e-7)
@@ -43,14 +43,14 @@ def test_larger_tables_hold_too() -> None:
     assert pass_at_k(20_000, 1, 10_000) == 0.5
 
 
-def test_more_tries_than_rollouts_have_no_chance_at_all() -> None:
+def test_too_many_tries_have_no_chance() -> None:
     for estimate in (pass_at_k, pass_hat_k):
         with pytest.raises(ValueError, match="8 rollouts cannot estimate 9 tries"):
             estimate(8, 3, 9)
 
 
 @given(st.integers(1, 7), st.data())
-def test_both_chances_are_the_share_of_all_choices(n: int, data: st.DataObject) -> None:
+def test_both_chances_count_all_choices(n: int, data: st.DataObject) -> None:
     c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
     choices = list(combinations([True] * c + [False] * (n - c), k))
 
@@ -58,7 +58,7 @@ def test_both_chances_are_the_share_of_all_choices(n: int, data: st.DataObject) 
     assert pass_hat_k(n, c, k) == pytest.approx(sum(map(all, choices)) / len(choices))
 
 
-def test_a_curve_says_on_how_many_tasks_each_point_stands() -> None:
+def test_each_curve_point_has_its_task_count() -> None:
     curve = pass_curve({(8, 2): 3, (4, 4): 1, (1, 0): 1})
 
     assert [(point.k, point.num_tasks) for point in curve] == [
@@ -70,20 +70,20 @@ def test_a_curve_says_on_how_many_tasks_each_point_stands() -> None:
     assert curve[7].pass_at_k_error == 0.0
 
 
-def test_one_task_has_a_curve_without_errors_and_none_has_no_curve() -> None:
+def test_one_task_has_a_curve_without_errors() -> None:
     (point,) = pass_curve({(1, 1): 1})
 
     assert (point.pass_at_k, point.pass_at_k_error) == (1.0, None)
     assert pass_curve({}) == ()
 
 
-def test_a_long_curve_shows_powers_of_two_and_the_end() -> None:
+def test_a_long_curve_shows_powers_of_two() -> None:
     assert list(ks(16)) == list(range(1, 17))
     assert list(ks(159)) == [*range(1, 17), 32, 64, 128, 159]
 
 
 @pytest.mark.parametrize("rewards", [(0.5, 1.0), (1.0, 0.5)])
-def test_partial_rewards_pass_by_the_threshold_in_any_order(
+def test_partial_rewards_pass_by_a_threshold(
     rewards: tuple[float, float],
 ) -> None:
     passed = sum(is_pass(reward, 1.0) for reward in rewards)
@@ -103,7 +103,7 @@ def test_the_answer_that_most_give_decides() -> None:
     assert (found.num_tied, found.num_split) == (0, 0)
 
 
-def test_answers_that_are_equally_common_count_by_their_share() -> None:
+def test_tied_answers_count_by_their_share() -> None:
     found = majority([[(1, True), (2, False), (3, False)]])
 
     assert found is not None
@@ -111,7 +111,7 @@ def test_answers_that_are_equally_common_count_by_their_share() -> None:
     assert found.num_tied == 1
 
 
-def test_an_answer_whose_rollouts_disagree_is_told() -> None:
+def test_an_answer_of_mixed_results_is_told() -> None:
     found = majority([[(1, True), (1, True), (1, False)], [(2, True), (2, False)]])
 
     assert found is not None

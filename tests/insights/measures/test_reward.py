@@ -29,7 +29,7 @@ def test_rewards_of_any_size_have_a_mean(
         assert bounds[0] <= mean <= bounds[1] or mean == pytest.approx(bounds[0])
 
 
-def test_failures_as_zero_stand_beside_the_mean() -> None:
+def test_failures_as_zero_join_the_mean() -> None:
     found = insights([*[1.0] * 4, *[0.0] * 4, FAILED, FAILED])
 
     assert (found.run.reward.macro_mean, found.run.reward.num_rollouts) == (0.5, 8)

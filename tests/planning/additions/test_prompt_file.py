@@ -51,7 +51,7 @@ def test_other_names_are_given_back(tmp_path: Path) -> None:
         ("user: '{q'", "user: expected '}'"),
     ],
 )
-def test_what_is_no_template_is_told_with_its_file(
+def test_what_is_no_template_names_its_file(
     content: str | bytes, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError) as raised:
@@ -62,6 +62,6 @@ def test_what_is_no_template_is_told_with_its_file(
     assert "pydantic" not in str(raised.value)
 
 
-def test_a_template_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_template_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml does not exist"):
         read_prompt(tmp_path / "none.yaml")

@@ -36,7 +36,7 @@ def refusal(template: str) -> str:
 
 
 @given(templates)
-def test_a_template_is_filled_as_python_fills_it(template: str) -> None:
+def test_a_template_is_filled_as_in_python(template: str) -> None:
     assert filled(template) == template.format_map(ROW)
 
 
@@ -57,7 +57,7 @@ def test_template_becomes(template: str, expected: str) -> None:
     assert filled(template) == expected
 
 
-def test_the_system_message_comes_first_and_is_left_out_when_there_is_none() -> None:
+def test_a_system_message_comes_first_if_any() -> None:
     both = PromptTemplate(user="{q}", system="").messages(ROW)
 
     assert both == [
@@ -72,7 +72,7 @@ def test_the_system_message_comes_first_and_is_left_out_when_there_is_none() -> 
     ["q.upper", "q.__class__", "map.items", "list[0].real", "q.__class__.__mro__[1]",
      "map[k].__init__.__globals__", "q:{n.__class__}", "q!r:{q.x}"],
 )  # fmt: skip
-def test_an_attribute_is_refused_before_any_row_is_read(place: str) -> None:
+def test_an_attribute_is_refused_at_once(place: str) -> None:
     assert "reads an attribute" in refusal(f"{{{place}}}")
 
 
@@ -90,9 +90,7 @@ def test_a_place_without_a_name_is_refused(place: str) -> None:
         ("{q[}", "expected '}'"),
     ],
 )
-def test_a_template_that_is_not_well_formed_is_refused(
-    template: str, said: str
-) -> None:
+def test_a_malformed_template_is_refused(template: str, said: str) -> None:
     assert said in refusal(template)
 
 
@@ -112,9 +110,7 @@ def test_a_template_that_is_not_well_formed_is_refused(
         ("{q:>{big}}", "width or precision of '>99999'"),
     ],
 )
-def test_a_row_that_does_not_fit_is_told_what_is_missing(
-    template: str, said: str
-) -> None:
+def test_an_unfit_row_is_told_what_it_lacks(template: str, said: str) -> None:
     with pytest.raises(RecordError) as raised:
         filled(template, {**ROW, "big": 99999})
 

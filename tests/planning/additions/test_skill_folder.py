@@ -21,7 +21,7 @@ def folder(root: Path, **files: str | bytes) -> str:
     return str(skills)
 
 
-def test_skills_are_stamped_with_path_digest_and_names(tmp_path: Path) -> None:
+def test_skills_are_stamped_onto_rows(tmp_path: Path) -> None:
     given = folder(tmp_path, **{"one/SKILL.md": SKILL})
 
     found = read_skills(given)
@@ -35,7 +35,7 @@ def test_skills_are_stamped_with_path_digest_and_names(tmp_path: Path) -> None:
     assert found["hash"] == "9471e7821621"
 
 
-def test_the_digest_takes_every_file_in_order_of_its_path(tmp_path: Path) -> None:
+def test_the_digest_follows_path_order(tmp_path: Path) -> None:
     files = {"one/SKILL.md": SKILL, "one/a-b/x": "1", "one/a/x": "2", "one/B": "4",
              "one/a.b": "3", "README.md": "5", "one/.hidden": "6"}  # fmt: skip
 
@@ -57,9 +57,7 @@ def test_the_path_is_kept_as_it_was_given(
 
 
 @pytest.mark.parametrize("change", ["one/SKILL.md", "one/more.txt"])
-def test_any_change_of_the_content_changes_the_digest(
-    tmp_path: Path, change: str
-) -> None:
+def test_any_new_content_changes_the_digest(tmp_path: Path, change: str) -> None:
     given = folder(tmp_path, **{"one/SKILL.md": SKILL})
     before = read_skills(given)["hash"]
     (Path(given) / change).write_text(SKILL + "!")
@@ -88,7 +86,7 @@ def test_front_matter_is_read(
     assert tuple(skill.values()) == expected
 
 
-def test_skills_come_in_order_of_their_folders(tmp_path: Path) -> None:
+def test_skills_come_in_folder_order(tmp_path: Path) -> None:
     named = "---\nname: {}\n---\n"
     files = {"b/SKILL.md": named.format("z"), "a/SKILL.md": named.format("y")}
 
@@ -97,7 +95,7 @@ def test_skills_come_in_order_of_their_folders(tmp_path: Path) -> None:
     assert [skill["name"] for skill in skills] == ["y", "z"]
 
 
-def test_all_skills_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+def test_all_unusable_skills_are_named(tmp_path: Path) -> None:
     bad = {
         "a": "---\ndescription: d\n---\n", "b": "body", "c": "---\nname: x\n",
         "d": "\n---\nname: x\n---\n", "e": "---\nname: [\n---\n",
@@ -118,7 +116,7 @@ def test_all_skills_that_cannot_be_used_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("files", [{}, {"SKILL.md": SKILL}])
-def test_a_folder_without_skill_folders_is_refused(
+def test_a_folder_must_hold_skill_folders(
     tmp_path: Path, files: dict[str, str]
 ) -> None:
     with pytest.raises(ConfigError, match=r"holds no folder with a SKILL\.md"):

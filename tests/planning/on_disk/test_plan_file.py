@@ -31,7 +31,7 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
-def test_rows_come_with_key_and_runner_in_order(plan: Path) -> None:
+def test_rows_come_in_order_with_their_keys(plan: Path) -> None:
     rows = list(read_plan(plan))
 
     assert [row.key for row in rows] == [(0, 0), ("t", 3)]
@@ -42,9 +42,7 @@ def test_rows_come_with_key_and_runner_in_order(plan: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["key", "task_index", "agent"])
-def test_what_is_unusable_is_told_when_it_is_asked_for(
-    tmp_path: Path, name: str
-) -> None:
+def test_unusable_values_are_told_on_request(tmp_path: Path, name: str) -> None:
     path = tmp_path / "plan.jsonl"
     path.write_bytes(b'\n{"_ng_task_index":1.5,"agent_ref":"a"}\n')
     (row,) = read_plan(path)
@@ -65,7 +63,7 @@ def test_what_is_unusable_is_told_when_it_is_asked_for(
         ({}, None, None),
     ],
 )
-def test_row_is_keyed_by_its_server_else_by_its_agent(
+def test_a_row_is_keyed_by_server_or_agent(
     row: dict[str, Any], agent: str | None, run_key: str | None
 ) -> None:
     found = PlanRow(Path("plan.jsonl"), 1, b"", row)
@@ -89,7 +87,7 @@ def test_a_plan_grows_at_its_end(plan: Path) -> None:
         extend_plan(plan.with_name("none.jsonl"), [b"{}"])
 
 
-def test_lines_that_fail_leave_the_plan_as_it_was(plan: Path) -> None:
+def test_failing_lines_change_no_plan(plan: Path) -> None:
     before = plan.read_bytes()
 
     with pytest.raises(ZeroDivisionError):
@@ -114,13 +112,13 @@ def test_lines_that_fail_leave_the_plan_as_it_was(plan: Path) -> None:
         (None, None),
     ],
 )
-def test_a_task_is_called_by_its_last_message(
+def test_its_last_message_labels_a_task(
     params: dict[str, Any] | None, label: str | None
 ) -> None:
     assert task_label(params) == label
 
 
-def test_labels_pass_over_what_cannot_be_read(tmp_path: Path) -> None:
+def test_labels_skip_what_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "plan.jsonl"
     rows = [
         b'{"_ng_task_index":0,"responses_create_params":{"input":"a"}}',

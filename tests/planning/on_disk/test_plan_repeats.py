@@ -93,7 +93,7 @@ def test_a_plan_is_read_as_line_by_line(
 
 
 @pytest.mark.parametrize("form", [GYM, OURS])
-def test_a_task_is_decoded_once_for_all_its_repeats(form: tuple[str, str]) -> None:
+def test_a_task_is_decoded_once_for_repeats(form: tuple[str, str]) -> None:
     lines = [written(task, at, form, "é" * 50) for task in range(3) for at in range(4)]
     text = b"\n".join(lines) + b"\n"
     block = Block(bytearray(text), 0, len(text), 0, is_open=False)
@@ -133,7 +133,7 @@ def test_repeats_go_on_in_the_next_block(size: int, tmp_path: Path) -> None:
     assert read(path) == expected(path.read_bytes())
 
 
-def test_a_task_is_remembered_over_lines_that_are_read_otherwise(
+def test_a_task_is_remembered_over_other_lines(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "plan.jsonl"
@@ -154,7 +154,7 @@ def test_a_task_is_remembered_over_lines_that_are_read_otherwise(
         b"[]",
     ],
 )
-def test_a_damaged_line_among_repeats_is_named(bad: bytes, tmp_path: Path) -> None:
+def test_damage_among_repeats_is_named(bad: bytes, tmp_path: Path) -> None:
     path = tmp_path / "plan.jsonl"
     good = [b'{"_ng_task_index":1,"_ng_rollout_index":%d}' % at for at in range(3)]
     path.write_bytes(b"\n".join([*good, bad, *good]))
@@ -163,7 +163,7 @@ def test_a_damaged_line_among_repeats_is_named(bad: bytes, tmp_path: Path) -> No
         read(path)
 
 
-def test_what_follows_a_last_line_in_the_buffer_is_not_part_of_it() -> None:
+def test_a_last_line_ends_before_the_buffer() -> None:
     whole = [b'{"_ng_task_index":1,"_ng_rollout_index":%d}' % at for at in range(3)]
     text = b"\n".join([*whole, whole[0][:-4]])
     left = whole[0][-4:] + b"\n"  # by the block before

@@ -39,14 +39,14 @@ def refusal(folder: Path, row: Json) -> str:
     return str(raised.value)
 
 
-def test_a_flat_row_goes_as_the_bytes_that_it_is(tmp_path: Path) -> None:
+def test_a_flat_row_is_sent_unchanged(tmp_path: Path) -> None:
     found = planned(tmp_path, FLAT)
 
     assert found.body == orjson.dumps(FLAT)
     assert (found.runner, found.server, found.is_enveloped) == ("a", None, False)
 
 
-def test_a_stamped_flat_row_goes_to_its_server(tmp_path: Path) -> None:
+def test_a_stamped_row_goes_to_its_server(tmp_path: Path) -> None:
     found = planned(tmp_path, {**FLAT, "_ng_environment_server": "ES"})
 
     assert (found.runner, found.agent, found.is_enveloped) == ("ES", "a", False)
@@ -64,7 +64,7 @@ def test_a_made_task_goes_as_an_episode(tmp_path: Path) -> None:
     assert list(found.stamps) == [*KEY, "skills_ref"]
 
 
-def test_the_rollout_id_of_a_row_names_its_episode(tmp_path: Path) -> None:
+def test_a_rows_rollout_id_names_its_episode(tmp_path: Path) -> None:
     found = planned(tmp_path, {**MADE, "_ng_rollout_id": "r-1.x_2"})
 
     assert orjson.loads(found.body)["episode_id"]["rollout_id"] == "r-1.x_2"
@@ -72,15 +72,13 @@ def test_the_rollout_id_of_a_row_names_its_episode(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["-x", "", "é", "a b", 5, ["x"]])
-def test_a_rollout_id_that_gym_does_not_take_is_refused(
-    tmp_path: Path, name: object
-) -> None:
+def test_a_rollout_id_must_suit_gym(tmp_path: Path, name: object) -> None:
     said = refusal(tmp_path, {**MADE, "_ng_rollout_id": name})
 
     assert f"_ng_rollout_id is {name!r}, not letters" in said
 
 
-def test_a_new_attempt_keeps_the_id_of_the_episode(tmp_path: Path) -> None:
+def test_a_new_attempt_keeps_the_episode_id(tmp_path: Path) -> None:
     again = with_attempt(planned(tmp_path, MADE), 2)
 
     assert orjson.loads(again.body)["episode_id"] == {"rollout_id": "3-2", "attempt": 2}
@@ -88,7 +86,7 @@ def test_a_new_attempt_keeps_the_id_of_the_episode(tmp_path: Path) -> None:
     assert "_ng_attempt_index" not in orjson.loads(again.body)
 
 
-def test_a_new_attempt_of_a_flat_row_is_stamped_on_it(tmp_path: Path) -> None:
+def test_a_flat_rows_new_attempt_is_stamped(tmp_path: Path) -> None:
     again = with_attempt(planned(tmp_path, FLAT), 2)
 
     assert orjson.loads(again.body) == {**FLAT, "_ng_attempt_index": 2}
@@ -111,7 +109,7 @@ def test_a_row_that_nobody_runs_is_refused(
 
 
 @given(st.integers(0, 500), st.integers(1, 64))
-def test_every_item_is_in_exactly_one_shard(planned: int, count: int) -> None:
+def test_every_item_is_in_one_shard(planned: int, count: int) -> None:
     shards = [dealt(range(planned), index, count) for index in range(count)]
 
     assert sorted(chain.from_iterable(shards)) == list(range(planned))
@@ -124,5 +122,5 @@ def test_shards_differ_by_one_item_at_most(planned: int, count: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_neighbours_are_dealt_to_different_shards() -> None:
+def test_neighbours_go_to_different_shards() -> None:
     assert list(dealt(range(6), 1, 3)) == [1, 4]

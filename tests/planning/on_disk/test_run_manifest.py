@@ -37,7 +37,7 @@ def files(tmp_path: Path) -> RunFiles:
     return files
 
 
-def test_the_model_is_kept_when_the_plan_grows(files: RunFiles, tmp_path: Path) -> None:
+def test_a_growing_plan_keeps_its_model(files: RunFiles, tmp_path: Path) -> None:
     checked = check_input(tmp_path / "in.jsonl", PlanOptions(num_repeats=2))
 
     materialize(checked, files)
@@ -50,9 +50,7 @@ def test_the_model_is_kept_when_the_plan_grows(files: RunFiles, tmp_path: Path) 
     ("given", "known"),
     [("m1", "m1"), ("${policy}", None), (None, None), ("", None), (7, None)],
 )
-def test_the_model_is_what_the_configuration_names(
-    given: object, known: str | None
-) -> None:
+def test_the_configuration_names_the_model(given: object, known: str | None) -> None:
     agent: dict[str, object] = {"responses_api_agents": {"simple": {}}}
 
     assert Servers({"a": agent, "policy_model_name": given}).policy_model == known
@@ -69,7 +67,7 @@ def test_no_manifest_reads_as_an_empty_one(tmp_path: Path) -> None:
     assert not files.run.exists()
 
 
-def test_members_of_a_younger_version_are_kept(files: RunFiles) -> None:
+def test_younger_members_are_kept(files: RunFiles) -> None:
     members = orjson.loads(files.run.read_bytes())
     files.run.write_bytes(orjson.dumps({"younger": [1], **members}))
 
@@ -86,7 +84,7 @@ def test_members_of_a_younger_version_are_kept(files: RunFiles) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
-def test_a_damaged_manifest_is_refused_by_name(
+def test_a_damaged_manifest_is_named(
     files: RunFiles, tmp_path: Path, content: bytes
 ) -> None:
     files.run.write_bytes(content)
@@ -99,16 +97,14 @@ def test_a_damaged_manifest_is_refused_by_name(
     assert files.run.read_bytes() == content
 
 
-def test_settings_that_are_no_object_are_refused(files: RunFiles) -> None:
+def test_settings_must_be_an_object(files: RunFiles) -> None:
     files.run.write_bytes(b'{"settings":[]}')
 
     with pytest.raises(RecordError, match=r"r_run\.json: settings is not an object"):
         _ = read_manifest(files).settings
 
 
-def test_a_look_at_a_plan_goes_on_beside_a_damaged_manifest(
-    files: RunFiles, tmp_path: Path
-) -> None:
+def test_a_damaged_manifest_stops_no_look(files: RunFiles, tmp_path: Path) -> None:
     files.run.write_bytes(b"{")
     checked = check_input(tmp_path / "in.jsonl", PlanOptions())
 

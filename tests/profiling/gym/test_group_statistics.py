@@ -35,9 +35,7 @@ def one_by_one(groups: list[list[Any]], *, whole: bool) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("whole", [True, False])
 @given(data=st.data())
-def test_many_groups_at_once_equal_one_by_one_to_the_bit(
-    data: st.DataObject, *, whole: bool
-) -> None:
+def test_many_groups_equal_one_by_one(data: st.DataObject, *, whole: bool) -> None:
     value = WHOLE if whole else st.none() | FLOATS
     size = data.draw(st.sampled_from([1, 2, 7, 8, 9, 16, 17, 33, 128, 129, 140]))
     group = st.lists(value, min_size=size, max_size=size)
@@ -55,5 +53,5 @@ def test_many_groups_at_once_equal_one_by_one_to_the_bit(
     assert repr(found) == repr(one_by_one(groups, whole=whole))
 
 
-def test_groups_without_any_column_have_no_statistics() -> None:
+def test_no_columns_means_no_statistics() -> None:
     assert describe_groups(MetricColumns((), every_int=True), [], [2, 3]) == [{}, {}]

@@ -131,9 +131,7 @@ def test_statistics_of_the_first_task(
 
 
 @pytest.mark.parametrize(("count", "expected"), [(599, "null"), (601, "9.5e+307")])
-def test_the_middle_of_an_agents_columns_is_added_to_itself_while_they_are_short(
-    count: int, expected: str
-) -> None:
+def test_short_columns_double_their_middle(count: int, expected: str) -> None:
     profile = profile_of([[{"a": 9.5e307, "b": 0.5}] for _ in range(count)])
 
     (agent,) = profile.agents
@@ -153,9 +151,7 @@ def test_task_row_has_gyms_key_order() -> None:
     ("runs", "deviation"),
     [(rewards([1.0]), 0.0), (rewards([1.0], [0.0]), math.sqrt(0.5))],
 )
-def test_single_rollouts_have_std_zero_and_no_repeats(
-    runs: Runs, deviation: float
-) -> None:
+def test_single_rollouts_have_zero_std(runs: Runs, deviation: float) -> None:
     found = profile_of(runs)
 
     assert [task.head["std/reward"] for task in found.tasks] == [0.0] * len(runs)
@@ -164,7 +160,7 @@ def test_single_rollouts_have_std_zero_and_no_repeats(
     assert not any("across_repeats" in key for key in found.agents[0])
 
 
-def test_rows_without_an_agent_have_tasks_but_no_agents() -> None:
+def test_rows_without_agents_have_only_tasks() -> None:
     found = profile_of(rewards([1.0, 0.0]), agent=None)
 
     assert (len(tasks_of(found)), found.agents, found.repeats) == (1, [], [])
@@ -176,7 +172,7 @@ def test_empty_plan_has_an_empty_profile() -> None:
     assert (found.tasks, found.agents, found.repeats) == ([], [], [])
 
 
-def test_profile_without_a_number_has_only_counts() -> None:
+def test_no_number_leaves_only_counts() -> None:
     found = profile_of([[{"reward": None}, {"reward": None}]])
 
     assert list(tasks_of(found)[0].head) == ["_ng_task_index"]
@@ -184,7 +180,7 @@ def test_profile_without_a_number_has_only_counts() -> None:
     assert [entry["sample_count"] for entry in found.repeats] == [1, 1]
 
 
-def test_sample_is_the_lowest_completed_repeat() -> None:
+def test_the_lowest_repeat_is_the_sample() -> None:
     runs = rewards([0.0, 1.0, 1.0])
 
     found = profile_rewards(plan_of(runs), records_of(runs)[1:], allow_partial=True)
@@ -193,7 +189,7 @@ def test_sample_is_the_lowest_completed_repeat() -> None:
     assert tasks_of(found)[0].tail["missing_num_rollouts"] == 1
 
 
-def test_tasks_without_rollouts_are_left_out_of_a_partial_profile() -> None:
+def test_a_partial_profile_omits_empty_tasks() -> None:
     runs = rewards([0.0], [1.0])
 
     found = profile_rewards(plan_of(runs), records_of(runs)[1:], allow_partial=True)
@@ -202,7 +198,7 @@ def test_tasks_without_rollouts_are_left_out_of_a_partial_profile() -> None:
     assert found.completion.missing_input_rows == 1
 
 
-def test_masked_rollout_lowers_what_is_expected_and_is_counted() -> None:
+def test_a_masked_rollout_is_not_expected() -> None:
     runs: Runs = [[{"reward": 1.0}, {"reward": 0.0, "mask_sample": True}]]
 
     found = profile_of(runs)
@@ -213,7 +209,7 @@ def test_masked_rollout_lowers_what_is_expected_and_is_counted() -> None:
     assert found.completion.collected == 2
 
 
-def test_wholly_masked_agent_keeps_its_coverage() -> None:
+def test_a_masked_agent_keeps_its_coverage() -> None:
     runs: Runs = [[{"reward": 1.0, "mask_sample": True}]]
 
     found = profile_of(runs)
@@ -234,7 +230,7 @@ def test_wholly_masked_agent_keeps_its_coverage() -> None:
         ([(None, None)], {}),
     ],
 )
-def test_run_keys_are_labelled_by_agent_where_that_is_clear(
+def test_clear_run_keys_have_agent_labels(
     runs_on: list[tuple[str | None, str | None]], expected: dict[str, str]
 ) -> None:
     runners = [(agent, key) for key, agent in runs_on]
@@ -242,7 +238,7 @@ def test_run_keys_are_labelled_by_agent_where_that_is_clear(
     assert run_labels(runners) == expected
 
 
-def test_text_beside_numbers_cannot_be_ordered() -> None:
+def test_text_and_numbers_have_no_order() -> None:
     rows = [PlannedRow((0, 0), "a", "a", 0), PlannedRow(("x", 0), "a", "a", 0)]
     found = [{"_ng_task_index": task, "_ng_rollout_index": 0} for task in (0, "x")]
 
@@ -257,7 +253,7 @@ RUNS = st.lists(st.lists(FIELDS, min_size=1, max_size=5), max_size=4)
 
 @settings(deadline=None)
 @given(RUNS, st.randoms(use_true_random=False))
-def test_order_of_lines_never_changes_the_profile(runs: Runs, random: Random) -> None:
+def test_line_order_changes_no_profile(runs: Runs, random: Random) -> None:
     rows, records = plan_of(runs), records_of(runs)
     expected = as_bytes(profile_rewards(rows, records, allow_partial=False))
 
@@ -269,7 +265,7 @@ def test_order_of_lines_never_changes_the_profile(runs: Runs, random: Random) ->
 
 @settings(deadline=None)
 @given(RUNS)
-def test_every_statistic_lies_between_min_and_max(runs: Runs) -> None:
+def test_statistics_lie_between_min_and_max(runs: Runs) -> None:
     for task in profile_of(runs).tasks:
         for key, value in task.head.items():
             statistic, _, name = key.partition("/")
@@ -280,7 +276,7 @@ def test_every_statistic_lies_between_min_and_max(runs: Runs) -> None:
 
 @settings(deadline=None)
 @given(RUNS)
-def test_every_record_is_in_one_rollout_info(runs: Runs) -> None:
+def test_each_record_is_in_one_rollout_info(runs: Runs) -> None:
     tails = [orjson.dumps(task.tail) for task in profile_of(runs).tasks]
     infos = [i for tail in tails for i in orjson.loads(tail)["rollout_infos"]]
 

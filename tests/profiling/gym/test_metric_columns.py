@@ -27,7 +27,7 @@ def found_in(*results: dict[str, Any]) -> MetricColumns:
         ([{"a": 2**63, "b": 2**64 - 1}], ("a", "b"), {"a", "b"}, True),
     ],
 )
-def test_columns_come_in_first_seen_order_with_their_kind(
+def test_columns_come_in_first_seen_order(
     results: list[dict[str, Any]],
     names: tuple[str, ...],
     whole: set[str],
@@ -40,7 +40,7 @@ def test_columns_come_in_first_seen_order_with_their_kind(
     assert found.every_int is every_int
 
 
-def test_whole_numbers_beyond_64_bits_together_are_refused() -> None:
+def test_integers_past_64_bits_are_refused() -> None:
     with pytest.raises(RecordError, match="'a' span from -1 to 9223372036854775808"):
         found_in({"a": -1}, {"a": 2**63})
 
@@ -54,7 +54,7 @@ def test_whole_numbers_beyond_64_bits_together_are_refused() -> None:
         ([4], {"mean": 4.0, "max": 4.0, "min": 4.0, "median": 4.0, "std": 0.0}),
     ],
 )
-def test_column_without_two_values_is_decided(
+def test_a_column_of_few_values_is_defined(
     values: list[int | None], expected: dict[str, float]
 ) -> None:
     assert describe_column(values, whole=False, every_int=False) == expected

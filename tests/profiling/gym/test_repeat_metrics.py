@@ -29,7 +29,7 @@ def test_one_repeat_compares_with_nothing() -> None:
     assert entries(record(0, 0, reward=1.0), record(1, 0, reward=0.0)) == []
 
 
-def test_ragged_repeat_counts_what_is_missing() -> None:
+def test_a_ragged_repeat_counts_its_gaps() -> None:
     found = entries(
         record(0, 0, reward=1.0), record(1, 0, reward=0.5), record(1, 1, reward=0.5)
     )
@@ -39,7 +39,7 @@ def test_ragged_repeat_counts_what_is_missing() -> None:
     assert "ci_low_95/reward" not in found[1]
 
 
-def test_repeat_without_a_value_has_no_keys_of_that_column() -> None:
+def test_a_repeat_without_a_value_has_no_key() -> None:
     found = entries(record(0, 0, m=2), record(0, 1, m=4), record(0, 2))
 
     assert "mean/m" not in found[2]
@@ -48,13 +48,13 @@ def test_repeat_without_a_value_has_no_keys_of_that_column() -> None:
     assert across["std_across_repeats/mean/m"] == math.sqrt(2)
 
 
-def test_columns_of_a_repeat_are_alphabetical() -> None:
+def test_repeat_columns_are_alphabetical() -> None:
     found = entries(record(0, 0, b=1, a=1), record(0, 1, b=1, a=1))[0]
 
     assert [key for key in found if key.startswith("mean/")] == ["mean/a", "mean/b"]
 
 
-def test_repeats_named_by_text_are_written_as_numbers() -> None:
+def test_text_repeats_are_written_as_numbers() -> None:
     found = entries(record(0, "10", reward=1.0), record(0, "9", reward=1.0))
 
     assert [entry["_ng_rollout_index"] for entry in found] == [10, 9]
@@ -96,13 +96,11 @@ def test_interval_needs_two_values(
         ("mean_across_repeats/x", False),
     ],
 )
-def test_only_estimates_are_compared_across_repeats(
-    name: str, *, expected: bool
-) -> None:
+def test_only_estimates_span_repeats(name: str, *, expected: bool) -> None:
     assert is_repeat_metric(name) is expected
 
 
-def test_repeat_whose_mean_overflows_is_left_out_across() -> None:
+def test_an_overflowing_mean_is_left_out() -> None:
     name = {"name": "a"}
     found = across_repeats([
         {"agent_ref": name, "mean/m": math.nan},

@@ -10,7 +10,7 @@ from reward_profiling.profiling.records.reply_text import read_reply
     [(b'{"form": 1, "fact": 0.5}', {"form": 1, "fact": 0.5}),
      (b"[0, 1, 0.5]", {"0": 0, "1": 1, "2": 0.5}), (b'"none"', {}), (b"null", {})],
 )  # fmt: skip
-def test_parts_of_a_reward_are_read_by_name_or_by_place(
+def test_reward_parts_have_names_or_places(
     given: bytes, components: dict[str, float]
 ) -> None:
     line = b'{"reward": 1, "reward_components": ' + given + b"}"

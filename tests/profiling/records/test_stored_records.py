@@ -76,7 +76,7 @@ def rebuilt(files: RunFiles) -> list[bytes]:
     return written(files)
 
 
-def test_columns_are_a_table_of_the_planned_rollouts(files: RunFiles) -> None:
+def test_columns_form_a_table_of_rollouts(files: RunFiles) -> None:
     failure = {"_ng_task_index": 2, "_ng_rollout_index": 0, "_ng_failure_class": "late"}
     files.failures.write_bytes(orjson.dumps(failure) + b"\n")
 
@@ -97,7 +97,7 @@ def test_columns_are_a_table_of_the_planned_rollouts(files: RunFiles) -> None:
     }
 
 
-def test_a_metric_named_like_a_column_of_ours_keeps_its_numbers(
+def test_a_metric_may_share_a_column_name(
     files: RunFiles,
 ) -> None:
     files.rollouts.write_bytes(record(0, 0, 1.0, status=4, line=5, **{"": 6}))
@@ -113,7 +113,7 @@ def test_a_metric_named_like_a_column_of_ours_keeps_its_numbers(
     assert written(files) == first
 
 
-def test_parts_of_a_reward_and_a_metric_of_that_name_are_told_apart(
+def test_a_metric_may_share_a_parts_name(
     files: RunFiles,
 ) -> None:
     odd = {"reward_components": {"b": 0.25}, "reward_components/b": 8}
@@ -143,7 +143,7 @@ def damaged(content: bytes) -> bytes:
         (lambda _: b"PAR1 something else PAR1", "is damaged or foreign"),
     ],
 )
-def test_columns_that_cannot_be_trusted_are_made_anew_and_that_is_said(
+def test_untrusted_columns_are_made_anew(
     files: RunFiles, change: Callable[[bytes], bytes], said: str
 ) -> None:
     expected = rebuilt(files)
@@ -157,7 +157,7 @@ def test_columns_that_cannot_be_trusted_are_made_anew_and_that_is_said(
     assert pq.read_table(files.rollout_metrics).equals(good)
 
 
-def test_columns_of_another_version_are_made_anew(files: RunFiles) -> None:
+def test_another_versions_columns_are_remade(files: RunFiles) -> None:
     expected = rebuilt(files)
     columns = {"task_index": numbers(array("q", [0]))}
     write_parquet(files.rollout_metrics, [columns], '{"version":2}')
@@ -178,7 +178,7 @@ def test_columns_of_another_version_are_made_anew(files: RunFiles) -> None:
         (lambda _: b"", "is shorter than it was"),
     ],
 )
-def test_records_that_changed_are_read_again(
+def test_changed_records_are_read_again(
     files: RunFiles, change: Callable[[bytes], bytes], said: str
 ) -> None:
     profile(files)
@@ -202,7 +202,7 @@ def changed_in_secret(path: Path, change: Callable[[bytes], bytes]) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def test_a_long_file_of_the_same_length_and_time_is_read_again(files: RunFiles) -> None:
+def test_a_long_file_of_equal_size_is_reread(files: RunFiles) -> None:
     with files.rollouts.open("ab") as file:
         file.write(b" " * 20_000_000 + b"\n")
     profile(files)
@@ -214,7 +214,7 @@ def test_a_long_file_of_the_same_length_and_time_is_read_again(files: RunFiles) 
     assert any("rebuilt" in text for text in counts.warnings)
 
 
-def test_a_plan_of_the_same_length_and_time_is_profiled_again(files: RunFiles) -> None:
+def test_a_plan_of_equal_size_is_reread(files: RunFiles) -> None:
     profile(files)
 
     changed_in_secret(
@@ -225,7 +225,7 @@ def test_a_plan_of_the_same_length_and_time_is_profiled_again(files: RunFiles) -
     assert b'{"name":"b"}' in written(files)[1]
 
 
-def test_what_changed_while_it_was_read_is_read_again(files: RunFiles) -> None:
+def test_a_change_while_reading_is_reread(files: RunFiles) -> None:
     seen = glimpse(files.rollouts)
     size = files.rollouts.stat().st_size
     changed_in_secret(files.rollouts, lambda old: old.replace(b"0.25", b"0.75"))
@@ -237,7 +237,7 @@ def test_what_changed_while_it_was_read_is_read_again(files: RunFiles) -> None:
     assert said == "was changed, and not only at its end"
 
 
-def test_a_profile_that_another_one_wrote_over_is_not_taken_for_its_own(
+def test_a_foreign_profile_is_not_trusted(
     files: RunFiles,
 ) -> None:
     sources = sources_of(files)
@@ -252,7 +252,7 @@ def test_a_profile_that_another_one_wrote_over_is_not_taken_for_its_own(
     assert written(files) == expected
 
 
-def test_a_last_line_that_goes_on_is_read_as_any_other(files: RunFiles) -> None:
+def test_a_continued_last_line_is_read(files: RunFiles) -> None:
     files.rollouts.write_bytes(record(0, 0).rstrip())
     profile(files)
     with files.rollouts.open("ab") as file:
@@ -262,7 +262,7 @@ def test_a_last_line_that_goes_on_is_read_as_any_other(files: RunFiles) -> None:
         profile(files)
 
 
-def test_lines_are_counted_alike_whatever_ends_the_last_one_later(
+def test_lines_count_alike_however_they_end(
     files: RunFiles,
 ) -> None:
     files.rollouts.write_bytes(record(0, 0).rstrip())
@@ -277,7 +277,7 @@ def test_lines_are_counted_alike_whatever_ends_the_last_one_later(
     ]
 
 
-def test_of_a_long_file_only_what_was_added_is_read(files: RunFiles) -> None:
+def test_only_new_lines_of_a_file_are_read(files: RunFiles) -> None:
     with files.rollouts.open("ab") as file:
         file.write(b" " * 20_000_000 + b"\n")
     profile(files)
@@ -296,7 +296,7 @@ def test_of_a_long_file_only_what_was_added_is_read(files: RunFiles) -> None:
         profile(files, rebuild=True)
 
 
-def test_a_long_file_that_was_written_to_but_did_not_grow_is_read_again(
+def test_a_rewritten_long_file_is_read_again(
     files: RunFiles,
 ) -> None:
     with files.rollouts.open("ab") as file:
@@ -311,9 +311,7 @@ def test_a_long_file_that_was_written_to_but_did_not_grow_is_read_again(
     assert said == "was written to, and not only at its end"
 
 
-def test_columns_are_moved_together_with_their_records(
-    files: RunFiles, tmp_path: Path
-) -> None:
+def test_columns_move_with_their_records(files: RunFiles, tmp_path: Path) -> None:
     profile(files)
     expected = written(files)
     moved = tmp_path / "moved"
@@ -327,7 +325,7 @@ def test_columns_are_moved_together_with_their_records(
     assert written(RunFiles(moved / "r.jsonl")) == expected
 
 
-def test_what_is_written_is_left_alone_while_nothing_changes(files: RunFiles) -> None:
+def test_unchanged_results_are_left_alone(files: RunFiles) -> None:
     first = profile(files)
     paths = [files.rollout_metrics, files.reward_profiling, files.agent_metrics]
     before = [path.stat().st_mtime_ns for path in paths]
@@ -351,7 +349,7 @@ def test_columns_follow_the_failures(files: RunFiles) -> None:
     assert statuses == ["scored", "unscored", "scored", "failed", "missing", "unscored"]
 
 
-def test_a_table_from_columns_equals_one_from_the_records(files: RunFiles) -> None:
+def test_columns_and_records_agree(files: RunFiles) -> None:
     with files.rollouts.open("ab") as file:
         file.write(
             record(1, 1, 1.0, reward_components={"form": 1, "fact": 0.5, "t": "x"})
@@ -371,7 +369,7 @@ def shown(table: RolloutTable) -> dict[str, str]:
     return {name: repr(getattr(table, name)) for name in table.__struct_fields__}
 
 
-def test_columns_without_replies_do_not_serve_who_wants_them(files: RunFiles) -> None:
+def test_columns_gain_replies_on_request(files: RunFiles) -> None:
     profile(files)
 
     counts = profile(files, replies=True)

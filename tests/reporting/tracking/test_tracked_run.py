@@ -8,7 +8,7 @@ from reward_profiling.reporting.tracking.tracked_run import tracked_run
 from tests.insights.tables import Rollout, table_of
 
 
-def test_a_tracker_is_told_numbers_by_name_and_agent() -> None:
+def test_a_tracker_gets_numbers_by_name() -> None:
     table = table_of([[Rollout(1.0, agent="a"), Rollout(0.0, agent="b")] * 2] * 6)
     found = derive_insights(table, ProfileOptions())
     head = msgspec.structs.replace(found, output="monday.jsonl", model="m")

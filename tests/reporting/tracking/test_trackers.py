@@ -25,7 +25,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrackedRun:
 
 @pytest.mark.skipif(find_spec("wandb") is None, reason="wandb is an extra")
 @pytest.mark.filterwarnings("default")
-def test_weights_and_biases_takes_a_run_offline(
+def test_weights_and_biases_runs_offline(
     run: TrackedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
@@ -42,7 +42,7 @@ def test_weights_and_biases_takes_a_run_offline(
 
 @pytest.mark.skipif(find_spec("mlflow") is None, reason="mlflow is an extra")
 @pytest.mark.filterwarnings("default")
-def test_mlflow_takes_a_run_into_a_local_store(
+def test_mlflow_writes_to_a_local_store(
     run: TrackedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'runs.db'}")
@@ -58,7 +58,7 @@ def test_mlflow_takes_a_run_into_a_local_store(
 
 
 @pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed")
-def test_a_tracker_that_is_not_installed_is_named_with_its_extra(
+def test_a_missing_tracker_names_its_extra(
     run: TrackedRun,
 ) -> None:
     with pytest.raises(ConfigError, match=r"gym-reward-profiling\[wandb\]"):

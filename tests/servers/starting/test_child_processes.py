@@ -90,14 +90,14 @@ def session_of(url: str) -> int:
 # The embedded environment.
 
 
-async def test_the_environment_listens_before_it_is_used_and_is_gone_after() -> None:
+async def test_the_environment_lives_for_its_block() -> None:
     async with embedded_environment() as url:
         assert is_up(url)
 
     assert not is_up(url)
 
 
-async def test_the_environment_is_gone_after_an_exception() -> None:
+async def test_an_exception_ends_the_environment() -> None:
     with pytest.raises(RuntimeError, match="ours"):
         async with embedded_environment() as url:
             raise RuntimeError("ours")
@@ -112,13 +112,13 @@ async def test_the_environment_takes_options() -> None:
         assert url == f"http://127.0.0.1:{port}"
 
 
-async def test_an_environment_that_does_not_start_says_why() -> None:
+async def test_a_failed_environment_says_why() -> None:
     with pytest.raises(ServersNotReadyError, match="--model-url must start with http"):
         async with embedded_environment(["--model-url", "host", "--model", "m"]):
             pass
 
 
-async def test_an_environment_on_a_taken_port_says_so() -> None:
+async def test_a_taken_port_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 
@@ -127,7 +127,7 @@ async def test_an_environment_on_a_taken_port_says_so() -> None:
                 pass
 
 
-async def test_files_called_tasks_in_the_working_directory_do_not_matter(
+async def test_local_files_called_tasks_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tasks.py").write_text("raise SystemExit('the wrong one')")
@@ -137,12 +137,12 @@ async def test_files_called_tasks_in_the_working_directory_do_not_matter(
         assert is_up(url)
 
 
-async def test_a_terminals_interrupt_does_not_reach_the_environment() -> None:
+async def test_the_environment_is_not_interrupted() -> None:
     async with embedded_environment() as url:
         assert session_of(url) != os.getsid(0)
 
 
-def test_the_environment_is_gone_after_its_owner_was_killed() -> None:
+def test_the_environment_dies_with_its_owner() -> None:
     command = [sys.executable, "-c", OWNER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
@@ -157,7 +157,7 @@ def test_the_environment_is_gone_after_its_owner_was_killed() -> None:
 # A command under its guardian.
 
 
-async def test_a_command_runs_until_the_block_ends(log: Path) -> None:
+async def test_a_command_lives_for_its_block(log: Path) -> None:
     async with guarded_command([*SHELL, STAY], log):
         pid = await pid_in(log)
         assert is_running(pid)
@@ -166,7 +166,7 @@ async def test_a_command_runs_until_the_block_ends(log: Path) -> None:
     assert text(log).endswith("stopped\n")
 
 
-async def test_a_command_is_gone_after_an_exception(log: Path) -> None:
+async def test_an_exception_ends_a_command(log: Path) -> None:
     async def own() -> None:
         async with guarded_command([*SHELL, STAY], log):
             await pid_in(log)
@@ -178,14 +178,14 @@ async def test_a_command_is_gone_after_an_exception(log: Path) -> None:
     assert not is_running(await pid_in(log))
 
 
-async def test_the_end_of_a_command_is_seen_with_its_exit_code(log: Path) -> None:
+async def test_the_exit_code_of_a_command_is_seen(log: Path) -> None:
     async with guarded_command([*SHELL, "echo why; exit 3"], log) as child:
         assert await asyncio.wait_for(child.wait(), 5) == 3
 
     assert text(log) == "why\n"
 
 
-async def test_a_cancellation_waits_until_the_command_is_gone(log: Path) -> None:
+async def test_a_cancellation_waits_for_the_command(log: Path) -> None:
     async def own() -> None:
         async with guarded_command([*SHELL, STUBBORN], log, grace_seconds=0.3):
             await asyncio.Event().wait()
@@ -201,7 +201,7 @@ async def test_a_cancellation_waits_until_the_command_is_gone(log: Path) -> None
     assert not is_running(pid)
 
 
-async def test_a_command_that_is_not_there_is_named_in_the_log(log: Path) -> None:
+async def test_a_missing_command_is_in_the_log(log: Path) -> None:
     async with guarded_command(["no-such-gym", "env", "start"], log) as child:
         assert await asyncio.wait_for(child.wait(), 5) == 127
 
@@ -211,7 +211,7 @@ async def test_a_command_that_is_not_there_is_named_in_the_log(log: Path) -> Non
 # Small things.
 
 
-def test_only_what_was_added_to_a_log_is_shown(tmp_path: Path) -> None:
+def test_only_new_log_lines_are_shown(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("of an earlier start\n")
     before = log.stat().st_size
@@ -245,7 +245,7 @@ with leftovers_stopped():
 """
 
 
-def test_what_others_started_for_us_is_stopped_when_we_are_killed() -> None:
+def test_what_others_started_dies_with_us() -> None:
     command = [sys.executable, "-c", LEAVER.format(seconds=60)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
@@ -256,7 +256,7 @@ def test_what_others_started_for_us_is_stopped_when_we_are_killed() -> None:
     assert until(lambda: not is_running(pid))
 
 
-def test_what_a_process_leaves_in_good_order_is_not_touched() -> None:
+def test_what_a_process_leaves_is_not_touched() -> None:
     command = [sys.executable, "-c", LEAVER.format(seconds=1.5)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
@@ -269,7 +269,7 @@ def test_what_a_process_leaves_in_good_order_is_not_touched() -> None:
 # Whether processes have ended.
 
 
-def test_a_process_of_the_family_that_ended_is_missed_from_then_on() -> None:
+def test_an_ended_family_member_is_missed() -> None:
     family = Family(os.getpid())
     middle = subprocess.Popen([*SHELL, "sleep 60 & echo $!; wait"], stdout=-1)
     assert middle.stdout is not None
@@ -286,7 +286,7 @@ def test_a_process_of_the_family_that_ended_is_missed_from_then_on() -> None:
     assert family.has_lost(grandchild)
 
 
-def test_a_process_of_others_is_never_missed() -> None:
+def test_foreign_processes_are_never_missed() -> None:
     with subprocess.Popen([*SHELL, "sleep 60"]) as child:
         family = Family(child.pid)
         assert not family.has_lost(os.getpid())

@@ -89,19 +89,15 @@ def sleepers(parent: Path) -> list[int]:
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 3", 3)])
-def test_the_commands_exit_code_is_passed_on(
-    start: Start, script: str, code: int
-) -> None:
+def test_the_exit_code_is_passed_on(start: Start, script: str, code: int) -> None:
     assert start(script).wait(timeout=60) == code
 
 
-def test_a_command_that_a_signal_ended_has_the_shells_exit_code(start: Start) -> None:
+def test_a_signal_gives_the_shells_exit_code(start: Start) -> None:
     assert start("kill -9 $$").wait(timeout=60) == 128 + signal.SIGKILL
 
 
-def test_everything_that_the_command_prints_is_in_the_log(
-    start: Start, log: Path
-) -> None:
+def test_everything_printed_is_in_the_log(start: Start, log: Path) -> None:
     log.write_text("earlier\n")
 
     start("echo out; echo err >&2").wait(timeout=60)
@@ -116,7 +112,7 @@ def test_everything_that_the_command_prints_is_in_the_log(
         ("/", 126, "/ cannot be run: Permission denied"),
     ],
 )
-def test_a_command_that_cannot_be_run_is_named_in_the_log(
+def test_a_command_that_cannot_run_is_logged(
     log: Path, name: str, code: int, words: str
 ) -> None:
     done = subprocess.run(
@@ -128,7 +124,7 @@ def test_a_command_that_cannot_be_run_is_named_in_the_log(
     assert log.read_text().startswith(words)
 
 
-def test_the_end_of_its_input_interrupts_the_command(start: Start, log: Path) -> None:
+def test_closing_its_input_interrupts_it(start: Start, log: Path) -> None:
     child = start(STAY)
     assert until(said(log, "started"))
 
@@ -139,9 +135,7 @@ def test_the_end_of_its_input_interrupts_the_command(start: Start, log: Path) ->
     assert not is_running(pid_after(log, "started"))
 
 
-def test_a_command_that_ignores_the_interrupt_is_killed_after_its_grace(
-    start: Start, log: Path
-) -> None:
+def test_an_ignored_interrupt_ends_in_a_kill(start: Start, log: Path) -> None:
     child = start(STUBBORN, grace=0.3)
     assert until(said(log, "started"))
     let_go = time.monotonic()
@@ -153,7 +147,7 @@ def test_a_command_that_ignores_the_interrupt_is_killed_after_its_grace(
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGHUP)])
-def test_signals_to_the_guardian_change_nothing(
+def test_signals_to_the_guardian_do_nothing(
     start: Start, log: Path, signals: tuple[signal.Signals, ...]
 ) -> None:
     child = start(STAY)
@@ -168,7 +162,7 @@ def test_signals_to_the_guardian_change_nothing(
 
 
 @pytest.mark.parametrize("ending", ["exit 0", "while :; do sleep 0.02; done"])
-def test_nothing_that_the_command_started_is_left(
+def test_nothing_started_is_left(
     start: Start, log: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
     monkeypatch.setenv("GUARDIAN_TEST", str(log))
@@ -181,7 +175,7 @@ def test_nothing_that_the_command_started_is_left(
     assert until(lambda: sleepers(log) == [], 2)
 
 
-def test_orphans_that_end_are_not_left_as_zombies(start: Start, log: Path) -> None:
+def test_orphans_are_not_left_as_zombies(start: Start, log: Path) -> None:
     child = start("(sleep 0.1 & echo orphan $!); " + STAY)
     assert until(said(log, "started"))
 
@@ -191,7 +185,7 @@ def test_orphans_that_end_are_not_left_as_zombies(start: Start, log: Path) -> No
     assert child.poll() is None
 
 
-def test_the_command_is_gone_after_its_owner_was_killed(log: Path) -> None:
+def test_the_command_dies_with_its_owner(log: Path) -> None:
     command = [sys.executable, "-c", OWNER, str(log), "/bin/bash", "-c", STAY]
     with subprocess.Popen(command) as owner:
         assert until(said(log, "started"))
@@ -203,7 +197,7 @@ def test_the_command_is_gone_after_its_owner_was_killed(log: Path) -> None:
 
 
 @pytest.mark.parametrize("look", [guardian.seen_descendants, guardian.descendants])
-def test_children_of_every_thread_and_their_children_are_seen(
+def test_every_threads_children_are_seen(
     look: Callable[[int], set[int]],
 ) -> None:
     with ThreadPoolExecutor(1) as pool, subprocess.Popen(["/bin/sleep", "60"]) as own:
@@ -221,9 +215,7 @@ def test_children_of_every_thread_and_their_children_are_seen(
         own.kill()
 
 
-def test_a_folder_is_deleted_when_nothing_runs_any_more(
-    log: Path, tmp_path: Path
-) -> None:
+def test_a_folder_is_deleted_once_unused(log: Path, tmp_path: Path) -> None:
     folder = tmp_path / "private"
     folder.mkdir()
     (folder / "file").write_text("x")

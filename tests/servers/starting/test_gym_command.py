@@ -36,7 +36,7 @@ def options(**given: object) -> ServerOptions:
 # Where it is.
 
 
-def test_the_command_is_found_on_path_or_by_its_folder(
+def test_the_command_is_found_on_its_path(
     gym: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(gym.parent))
@@ -45,7 +45,7 @@ def test_the_command_is_found_on_path_or_by_its_folder(
     assert gym_executable(options(gym_command=str(gym))) == str(gym)
 
 
-def test_a_virtual_environment_is_named_by_its_folder(
+def test_an_environment_is_named_by_folder(
     gym: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(gym.parents[2])
@@ -53,7 +53,7 @@ def test_a_virtual_environment_is_named_by_its_folder(
     assert gym_executable(options(gym_venv="venv")) == str(gym)
 
 
-def test_a_file_that_is_no_command_is_refused(gym: Path) -> None:
+def test_what_is_no_command_is_refused(gym: Path) -> None:
     gym.chmod(0o644)
 
     with pytest.raises(ConfigError, match="give its virtual environment with --gym-v"):
@@ -65,7 +65,7 @@ def test_a_file_that_is_no_command_is_refused(gym: Path) -> None:
 # How it is called.
 
 
-def test_without_a_key_a_default_is_given_that_all_else_overrides(
+def test_a_default_key_can_be_overridden(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MODEL_API_KEY", raising=False)
@@ -78,7 +78,7 @@ def test_without_a_key_a_default_is_given_that_all_else_overrides(
     assert not any("policy_api_key" in argument for argument in command)
 
 
-def test_with_a_key_only_the_name_of_its_variable_is_given(
+def test_a_key_is_given_only_by_its_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MODEL_API_KEY", "planted")
@@ -90,7 +90,7 @@ def test_with_a_key_only_the_name_of_its_variable_is_given(
     assert str(private.defaults) not in command
 
 
-def test_a_port_that_is_given_is_not_given_twice(tmp_path: Path) -> None:
+def test_a_given_port_is_given_once(tmp_path: Path) -> None:
     given = options(gym_overrides=("++head_server.port=1234",))
 
     with private_folder(tmp_path / "logs") as private:
@@ -101,7 +101,7 @@ def test_a_port_that_is_given_is_not_given_twice(tmp_path: Path) -> None:
     assert [one for one in command if "port" in one] == ["++head_server.port=1234"]
 
 
-def test_it_runs_beside_its_neighbours_with_a_ray_of_its_own(
+def test_it_has_its_own_neighbours_and_ray(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEMO_GYM_CONFIG_DICT", "of another")
@@ -117,7 +117,7 @@ def test_it_runs_beside_its_neighbours_with_a_ray_of_its_own(
     assert gym_environment("/venv/bin/gym", tmp_path)["RAY_TMPDIR"] == "/mine"
 
 
-def test_the_private_folder_is_the_users_alone_and_leaves_the_logs(
+def test_the_folder_is_the_users_alone(
     tmp_path: Path,
 ) -> None:
     logs = tmp_path / "a folder" / "r_server_logs"
@@ -135,7 +135,7 @@ def test_the_private_folder_is_the_users_alone_and_leaves_the_logs(
 # What is known of it.
 
 
-def test_the_server_that_ended_is_read_from_the_log() -> None:
+def test_the_log_names_the_ended_server() -> None:
     log = "…\nRuntimeError: Process `math` finished unexpectedly!\nSending interrupt\n"
 
     assert ended_server(log) == "math"
@@ -150,7 +150,7 @@ def test_who_holds_a_port_is_named() -> None:
     assert port_holder(port) is None
 
 
-def test_a_head_server_is_known_by_the_folder_that_its_start_was_given(
+def test_a_head_server_is_known_by_its_folder(
     tmp_path: Path,
 ) -> None:
     with (

@@ -40,7 +40,7 @@ hint: Packages were unavailable because the network was disabled."""
          "lack of memory"),
     ],
 )  # fmt: skip
-def test_a_log_that_tells_why_is_told_with_what_helps(log: str, words: str) -> None:
+def test_a_telling_log_comes_with_help(log: str, words: str) -> None:
     said = hint(f"INFO: started\n{log}\nINFO: gone", VENV)
 
     assert said is not None
@@ -56,17 +56,17 @@ def test_a_log_that_tells_why_is_told_with_what_helps(log: str, words: str) -> N
         "This can cause errors like `OSError: [Errno 24] Too many open files`.",
     ],
 )
-def test_a_log_that_does_not_tell_is_left_alone(log: str) -> None:
+def test_a_log_without_a_hint_is_left_alone(log: str) -> None:
     assert hint(log, VENV) is None
 
 
-def test_without_a_known_folder_the_advice_still_reads() -> None:
+def test_advice_reads_well_without_a_folder() -> None:
     said = hint("ModuleNotFoundError: No module named 'x'")
 
     assert str(said).startswith("its virtual environment lacks the module x")
 
 
-def test_the_folder_of_a_server_is_the_last_that_gym_named() -> None:
+def test_a_servers_folder_is_the_last_named() -> None:
     log = "\n".join(
         f"Starting `{name}` from venv /venvs/{folder}/.venv"
         for name, folder in (("a", "old"), ("b", "b"), ("a", "new"))
@@ -76,7 +76,7 @@ def test_the_folder_of_a_server_is_the_last_that_gym_named() -> None:
     assert venv_of("c", log) is None
 
 
-def test_ports_that_others_have_are_found_in_either_spelling_of_their_error() -> None:
+def test_either_port_error_is_recognized() -> None:
     said = "ERROR: [Errno 98] error while attempting to bind on address"
 
     assert ports_in_use(
