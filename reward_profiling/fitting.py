@@ -45,8 +45,8 @@ class UnfitError(ValueError):
         """Whether the reason says what was given."""
 
 
-def spelled(pattern: str, like: str) -> ReadAs:
-    """Say how text is spelled: by a regular expression, and in words."""
+def matching_text(pattern: str, like: str) -> ReadAs:
+    """Take text that matches a regular expression; `like` says the same in words."""
 
     def read(given: object) -> object:
         if isinstance(given, str) and not re.fullmatch(pattern, given):

@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import TypeAdapter, ValidationError
 
 from reward_profiling.errors import ConfigError, OptionsError
-from reward_profiling.fitting import ReadAs, spelled
+from reward_profiling.fitting import ReadAs, matching_text
 from reward_profiling.values import Checked, JsonObject, Name, Seconds
 
 
@@ -67,7 +67,7 @@ class Whole(Checked):
     even: Annotated[str, ReadAs(_even)] = ""
     """What is not odd."""
 
-    low: Annotated[str, spelled("^[a-z]+$", "low letters")] = "a"
+    low: Annotated[str, matching_text("^[a-z]+$", "low letters")] = "a"
     """What has low letters."""
 
     part: Part = field(default_factory=Part)

@@ -6,7 +6,7 @@ from reward_profiling import wire
 from reward_profiling.choosing.comparing.judgement import judgement_of
 from reward_profiling.choosing.comparing.paired_difference import difference_of
 from reward_profiling.choosing.comparing.pairing import Positions, RunTask, pair_tasks
-from reward_profiling.choosing.comparing.run_tasks import read_both_plans, read_run
+from reward_profiling.choosing.comparing.run_tasks import read_both_plans, read_tasks
 from reward_profiling.choosing.comparing.task_pairs import Pair, flips_of
 from reward_profiling.choosing.comparison import (
     CompareOptions,
@@ -33,8 +33,8 @@ def compare_outputs(
         RecordError: a line cannot be read; names file and line.
     """
     plans = read_both_plans(baseline.materialized_inputs, candidate.materialized_inputs)
-    before = read_run(baseline, plans.baseline, options)
-    after = read_run(candidate, plans.candidate, options)
+    before = read_tasks(baseline, plans.baseline, options)
+    after = read_tasks(candidate, plans.candidate, options)
     paired = pair_tasks(before, after)
     pairs = list(_scored(before, after, paired.pairs))
     if not pairs:

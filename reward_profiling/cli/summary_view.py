@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from reward_profiling.cli.terminal.lines import (
-    Line,
+    StyledLine,
     file_lines,
     labelled_lines,
     table_lines,
@@ -34,20 +34,20 @@ def show_summary(summary: RunSummary) -> None:
     out.show(file_lines(summary.files))
 
 
-def _counts(summary: RunSummary, width: int) -> Iterator[Line]:
+def _counts(summary: RunSummary, width: int) -> Iterator[StyledLine]:
     """Yield what is missing first, then a table of the agents."""
     is_whole = not summary.is_partial and not summary.unscored
-    yield Line(headline(summary), "bold green" if is_whole else "bold yellow")
+    yield StyledLine(headline(summary), "bold green" if is_whole else "bold yellow")
     for notice in notices(summary):
-        yield Line(f"  ! {notice}", "yellow")
-    yield Line("")
+        yield StyledLine(f"  ! {notice}", "yellow")
+    yield StyledLine("")
     rows = [agent_cells(agent) for agent in summary.agents]
     yield from table_lines(COLUMNS, rows, width)
-    yield from labelled_lines(Line(" "), LEGEND, width - 1, "dim")
-    yield Line("")
+    yield from labelled_lines(StyledLine(" "), LEGEND, width - 1, "dim")
+    yield StyledLine("")
 
 
-def _insights(summary: RunSummary, width: int) -> Iterator[Line]:
+def _insights(summary: RunSummary, width: int) -> Iterator[StyledLine]:
     """Yield the insights, if they were written."""
     files = RunFiles(Path(summary.output))
     if str(files.insights) not in summary.files:
@@ -59,20 +59,22 @@ def _insights(summary: RunSummary, width: int) -> Iterator[Line]:
     from reward_profiling.reporting.insight_words import insights_in_words  # noqa: PLC0415
 
     for name, sentence in insights_in_words(read_insights_head(files.insights)):
-        label = Line(f" {name}".ljust(_LABEL), "bold")
+        label = StyledLine(f" {name}".ljust(_LABEL), "bold")
         yield from labelled_lines(label, sentence, width)
-    yield Line("")
+    yield StyledLine("")
 
 
-def _findings(findings: Sequence[Finding], width: int) -> Iterator[Line]:
+def _findings(findings: Sequence[Finding], width: int) -> Iterator[StyledLine]:
     for finding in findings[:_SHOWN]:
         whose = f"{finding.agent}: " if finding.agent else ""
-        label = Line(f" {finding.severity}".ljust(_LABEL), _STYLES[finding.severity])
+        label = StyledLine(
+            f" {finding.severity}".ljust(_LABEL), _STYLES[finding.severity]
+        )
         yield from labelled_lines(label, f"{whose}{finding.sentence}", width)
-        remedy = Line(" " * _LABEL)
+        remedy = StyledLine(" " * _LABEL)
         yield from labelled_lines(remedy, finding.remedy, width, "dim")
     if len(findings) > _SHOWN:
         more = f" … and {len(findings) - _SHOWN} more in the insights file"
-        yield Line(more, "dim")
+        yield StyledLine(more, "dim")
     if findings:
-        yield Line("")
+        yield StyledLine("")

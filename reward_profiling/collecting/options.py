@@ -7,11 +7,11 @@ from annotated_types import Ge, Le
 
 from reward_profiling.collecting.budgets import PATTERN, FailureBudget
 from reward_profiling.errors import ConfigError
-from reward_profiling.fitting import ReadAs, spelled
+from reward_profiling.fitting import ReadAs, matching_text
 from reward_profiling.values import Checked, Seconds
 
 _MAX_SHARDS = 65_536
-_SHARD = spelled(r"^\d+/\d+$", "I/N, such as 0/4")
+_SHARD = matching_text(r"^\d+/\d+$", "I/N, such as 0/4")
 Dispatch = Literal["plan", "interleaved", "longest-first"]
 
 

@@ -82,11 +82,11 @@ def _unit(table: RolloutTable, rows: Sequence[int], options: ProfileOptions) -> 
         c=num_passing(rewards, threshold),
         mean=mean,
         variance=variance(rewards, mean),
-        signature=signature_of(rewards, options.signal_tolerance),
+        signature=reward_signature(rewards, options.signal_tolerance),
     )
 
 
-def signature_of(rewards: Sequence[float], tolerance: float) -> Signature:
+def reward_signature(rewards: Sequence[float], tolerance: float) -> Signature:
     """Return how often each distinct reward occurs; `()` for none.
 
     A reward within the tolerance of the smallest one of a group belongs to the group.

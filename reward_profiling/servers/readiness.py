@@ -47,7 +47,7 @@ async def wait_until_ready(
     Raises:
         ServersNotReadyError: nothing listens there, or it was not ready in time.
     """
-    waiting = Waiting(head_url, timeout_seconds, observe, say, absent=absent_seconds)
+    waiting = ReadyWait(head_url, timeout_seconds, observe, say, absent=absent_seconds)
     problem = await waiting.until_ready()
     if problem is not None:
         raise ServersNotReadyError(problem)
@@ -73,7 +73,7 @@ def _never(_: int) -> bool:
 
 
 @dataclass(slots=True)
-class Waiting:
+class ReadyWait:
     """One wait for the servers behind a head server."""
 
     head_url: str

@@ -1,6 +1,6 @@
 import pytest
 
-from reward_profiling.insights.units import signature_of
+from reward_profiling.insights.units import reward_signature
 
 TOLERANCE = 1e-6
 
@@ -19,4 +19,4 @@ TOLERANCE = 1e-6
 def test_signal_must_exceed_the_tolerance(
     rewards: list[float], *, has_signal: bool
 ) -> None:
-    assert (len(signature_of(rewards, TOLERANCE)) > 1) is has_signal
+    assert (len(reward_signature(rewards, TOLERANCE)) > 1) is has_signal

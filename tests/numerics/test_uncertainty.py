@@ -97,7 +97,11 @@ def test_the_largest_floats_have_their_mean(count: int, sign: int) -> None:
 
 
 def test_one_value_has_no_spread_or_error() -> None:
-    assert (std([0.5]), variance([0.5]), standard_error([0.5])) == (None, None, None)
+    assert (std([0.5]), variance([0.5]), standard_error([0.5])) == (
+        None,
+        None,
+        None,
+    )
     assert clustered_error([1.0], [3]) is None
     assert counted_error([(0.5, 1)]) is None
 
@@ -132,7 +136,10 @@ def test_order_changes_no_bit(values: list[float], random: object) -> None:
     shuffled = list(values)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
 
-    assert (mean_of(shuffled), std(shuffled)) == (mean_of(values), std(values))
+    assert (mean_of(shuffled), std(shuffled)) == (
+        mean_of(values),
+        std(values),
+    )
 
 
 @given(REWARDS, st.integers(-40, 40))

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from reward_profiling.errors import ServersNotReadyError
-from reward_profiling.servers.readiness import Waiting, wait_until_ready
+from reward_profiling.servers.readiness import ReadyWait, wait_until_ready
 from reward_profiling.servers.server_states import Changes, ServerState
 
 CONFIG = {"math_agent": {"responses_api_agents": {"a": {"port": 1}}}}
@@ -113,7 +113,7 @@ async def test_a_long_wait_is_told_once() -> None:
     said: list[str] = []
 
     async with head(503, 503, 503, 200) as url:
-        waiting = Waiting(url, 10.0, say=said.append, tell=0.01)
+        waiting = ReadyWait(url, 10.0, say=said.append, tell=0.01)
         assert await waiting.until_ready() is None
 
     assert said == [f"waiting for {url}: its servers are still starting"]
@@ -156,7 +156,7 @@ async def test_each_state_change_is_seen() -> None:
         seen.extend((s.name, s.state) for s in changes.of(states))
 
     async with starting([503, 503, 503, 200], [503, 200]) as url:
-        assert await Waiting(url, 10.0, observe).until_ready() is None
+        assert await ReadyWait(url, 10.0, observe).until_ready() is None
 
     assert seen == [
         ("math", "starting"),
@@ -171,14 +171,14 @@ async def test_servers_already_up_are_not_listed() -> None:
     seen: list[Sequence[ServerState]] = []
 
     async with starting([200], [200]) as url:
-        assert await Waiting(url, 10.0, seen.append).until_ready() is None
+        assert await ReadyWait(url, 10.0, seen.append).until_ready() is None
 
     assert seen == []
 
 
 async def test_a_server_never_healthy_is_named() -> None:
     async with starting([503], [503]) as url:
-        waiting = Waiting(url, 0.2)
+        waiting = ReadyWait(url, 0.2)
         said = await waiting.until_ready()
 
     assert str(said).endswith("not ready within 0.2 s: still starting: math")

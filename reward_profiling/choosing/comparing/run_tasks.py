@@ -75,7 +75,7 @@ def _repeat(row: Mapping[str, object]) -> int:
     return found if isinstance(found, int) else 0
 
 
-def read_run(
+def read_tasks(
     files: RunFiles, plan: PlanContents, options: CompareOptions
 ) -> list[RunTask]:
     """Return one entry per (task, agent) of an output, in the order of its table.

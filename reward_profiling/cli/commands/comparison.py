@@ -17,7 +17,7 @@ from reward_profiling.choosing.comparison import (
 )
 from reward_profiling.cli.exit_codes import ExitCode
 from reward_profiling.cli.option_groups import COMPARISON, FILES, fields_of
-from reward_profiling.cli.terminal.lines import Line, file_lines
+from reward_profiling.cli.terminal.lines import StyledLine, file_lines
 from reward_profiling.cli.terminal.screen import out, warn
 from reward_profiling.library.comparing import compare as compare_outputs
 from reward_profiling.numerics.figures import figure, setting, signed_figure
@@ -77,13 +77,13 @@ def _show(found: Comparison) -> None:
     _show_alone(found)
 
 
-def _verdict(found: Comparison) -> Iterator[Line]:
+def _verdict(found: Comparison) -> Iterator[StyledLine]:
     judgement = found.judgement or ""
     said = f"{judgement} {judgement_in_words(found)}".lstrip()
     first, *rest = textwrap.wrap(said, out.width)
     style = _STYLES.get(judgement, "")
-    yield Line(first.removeprefix(judgement), label=judgement, label_style=style)
-    yield from map(Line, rest)
+    yield StyledLine(first.removeprefix(judgement), label=judgement, label_style=style)
+    yield from map(StyledLine, rest)
 
 
 def _cells(one: Difference) -> tuple[str, ...]:

@@ -134,7 +134,7 @@ def _show_tasks(found: Overview, counts: RunSummary) -> None:
     out.print()
     scored = counts.num_scored_tasks
     out.print(f" mean reward of {_tasks(scored)}", "bold")
-    for line in bars(found.tenths, min(_BAR_WIDTH, out.width - 30)):
+    for line in reward_bars(found.tenths, min(_BAR_WIDTH, out.width - 30)):
         out.print(f" {line}")
     for title, tasks in (
         ("most solved", found.most_solved),
@@ -149,7 +149,7 @@ def _tasks(count: int) -> str:
     return f"{count} task" + "s" * (count != 1)
 
 
-def bars(tenths: Iterable[Tenth], width: int) -> list[str]:
+def reward_bars(tenths: Iterable[Tenth], width: int) -> list[str]:
     """Return a line for each tenth: its bounds, a bar, and how many tasks it has.
 
     The longest bar has `width` characters; a tenth with tasks has at least a sliver.

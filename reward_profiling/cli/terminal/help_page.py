@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from reward_profiling.cli.terminal.lines import Line, labelled_lines
+from reward_profiling.cli.terminal.lines import StyledLine, labelled_lines
 from reward_profiling.cli.terminal.screen import out
 
 if TYPE_CHECKING:  # cyclopts reads them when there is help to show
@@ -29,7 +29,7 @@ class HelpPage:
 
     def render_description(self, *given: object) -> None:
         """Print what it is for: the last of what is given."""
-        out.show(labelled_lines(Line(""), _plain(given[-1]), self._width))
+        out.show(labelled_lines(StyledLine(""), _plain(given[-1]), self._width))
         out.print()
 
     def __call__(self, console: object, options: object, panel: "HelpPanel") -> None:
@@ -40,17 +40,17 @@ class HelpPage:
         out.print(str(panel.title), "bold")
         if panel.description:
             said = _plain(panel.description)
-            out.show(labelled_lines(Line("  "), said, self._width, "dim"))
+            out.show(labelled_lines(StyledLine("  "), said, self._width, "dim"))
         column = min(_COLUMN[panel.format], int(self._width * _SHARE))
         for entry in panel.entries:
             out.show(_lines(entry, column, self._width))
         out.print()
 
 
-def _lines(entry: "HelpEntry", column: int, width: int) -> Iterator[Line]:
+def _lines(entry: "HelpEntry", column: int, width: int) -> Iterator[StyledLine]:
     label = f"  {', '.join(entry.display_labels_with_metavar)}"
     if len(label) > column - 2:
-        yield Line("", label=label, label_style="cyan")
+        yield StyledLine("", label=label, label_style="cyan")
         label = ""
     said = [_plain(entry.description)]
     if entry.choices:
@@ -59,7 +59,7 @@ def _lines(entry: "HelpEntry", column: int, width: int) -> Iterator[Line]:
         said.append(f"[default: {entry.default}]")
     if entry.required:
         said.append("[required]")
-    column_of_names = Line(label.ljust(column), "cyan")
+    column_of_names = StyledLine(label.ljust(column), "cyan")
     yield from labelled_lines(column_of_names, " ".join(said), width)
 
 

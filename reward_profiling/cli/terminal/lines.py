@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 
-class Line(NamedTuple):
+class StyledLine(NamedTuple):
     """One line."""
 
     text: str
@@ -16,15 +16,15 @@ class Line(NamedTuple):
     label_style: str = ""
 
 
-def file_lines(paths: Iterable[object]) -> Iterator[Line]:
+def file_lines(paths: Iterable[object]) -> Iterator[StyledLine]:
     """Yield the files that were written."""
     for path in paths:
-        yield Line(f"  {path}", "dim")
+        yield StyledLine(f"  {path}", "dim")
 
 
 def labelled_lines(
-    label: Line, text: str, width: int, style: str = ""
-) -> Iterator[Line]:
+    label: StyledLine, text: str, width: int, style: str = ""
+) -> Iterator[StyledLine]:
     """Yield a paragraph to the right of its label, wrapped to the width.
 
     The label's text is padded already; it stands before the first line only.
@@ -33,7 +33,7 @@ def labelled_lines(
     wrapped = textwrap.wrap(text, max(width - column, 20), break_on_hyphens=False)
     for index, line in enumerate(wrapped or [""]):
         first, first_style = label[:2] if index == 0 else (" " * column, "")
-        yield Line(line, style, first, first_style)
+        yield StyledLine(line, style, first, first_style)
 
 
 def table_lines(
@@ -42,7 +42,7 @@ def table_lines(
     width: int,
     *,
     last_is_prose: bool = False,
-) -> Iterator[Line]:
+) -> Iterator[StyledLine]:
     """Yield a table without frames: names to the left, numbers to the right.
 
     Two spaces are between columns where there is room, else one. Nothing is cut, except
@@ -61,7 +61,7 @@ def table_lines(
         if last_is_prose:
             cells[-1] = _cut(row[-1], left)
         text = "".join(gap + cell for cell in cells)
-        yield Line(text, "bold" if row is head else "")
+        yield StyledLine(text, "bold" if row is head else "")
 
 
 def _cut(text: str, width: int) -> str:

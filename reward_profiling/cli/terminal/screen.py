@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from reward_profiling.cli.terminal.lines import Line, table_lines
+from reward_profiling.cli.terminal.lines import StyledLine, table_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +50,7 @@ class Screen:
 
     def print(self, text: str = "", style: str = "") -> None:
         """Print a text."""
-        self.show([Line(text, style)])
+        self.show([StyledLine(text, style)])
 
     def print_table(
         self,
@@ -62,7 +62,7 @@ class Screen:
         """Print a table."""
         self.show(table_lines(head, rows, self.width, last_is_prose=last_is_prose))
 
-    def show(self, lines: Iterable[Line]) -> None:
+    def show(self, lines: Iterable[StyledLine]) -> None:
         """Print lines; a reader that closes the pipe, such as `head`, ends them."""
         stream = self._stream
         if stream is None:
@@ -79,7 +79,7 @@ class Screen:
             if not isinstance(error, BrokenPipeError):
                 raise
 
-    def _show_in_colours(self, lines: Iterable[Line]) -> None:
+    def _show_in_colours(self, lines: Iterable[StyledLine]) -> None:
         from rich.text import Text  # noqa: PLC0415 - terminals alone need it
 
         for line in lines:
@@ -93,9 +93,9 @@ err = Screen("stderr")
 
 def complain(message: str) -> None:
     """Print an error to standard error."""
-    err.show([Line(message, label="error: ", label_style="bold red")])
+    err.show([StyledLine(message, label="error: ", label_style="bold red")])
 
 
 def warn(message: str) -> None:
     """Print a warning to standard error."""
-    err.show([Line(message, label="warning: ", label_style="yellow")])
+    err.show([StyledLine(message, label="warning: ", label_style="yellow")])

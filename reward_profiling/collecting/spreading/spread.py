@@ -13,13 +13,13 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from reward_profiling.errors import ConfigError
-from reward_profiling.fitting import spelled
+from reward_profiling.fitting import matching_text
 from reward_profiling.texts.secret_values import has_secret, secret_values
 from reward_profiling.values import Checked, JsonObject, Name, Seconds
 
 Runner = Literal["threads", "dask", "ray", "slurm", "work-pool"]
 _WITH_ADDRESS = ("dask", "ray")
-_DEPLOYMENT = spelled(r"^[^/]+/[^/]+$", "FLOW/NAME")
+_DEPLOYMENT = matching_text(r"^[^/]+/[^/]+$", "FLOW/NAME")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

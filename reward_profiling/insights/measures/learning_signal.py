@@ -58,7 +58,7 @@ class UsefulGroups(
     """Of those, tasks with fewer than G rollouts, which use frequencies."""
 
 
-class Band(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RateBand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many tasks a published difficulty band would keep."""
 
     name: str
@@ -115,7 +115,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     components: tuple[Component, ...] = ()
     """In order of name."""
 
-    bands: tuple[Band, ...] = ()
+    bands: tuple[RateBand, ...] = ()
     """Published difficulty bands, and how many tasks they would keep."""
 
 
@@ -267,7 +267,7 @@ _BANDS: tuple[tuple[str, str, Callable[[Fraction], bool]], ...] = (
 )
 
 
-def bands(passes: PassCounts) -> tuple[Band, ...]:
+def bands(passes: PassCounts) -> tuple[RateBand, ...]:
     """Return how many tasks the bands of `statistics.md` D4 would keep.
 
     Tasks below two rollouts do not count.
@@ -278,7 +278,7 @@ def bands(passes: PassCounts) -> tuple[Band, ...]:
         if n >= MIN_ROLLOUTS:
             judged[Fraction(c, n)] += tasks
     return tuple(
-        Band(
+        RateBand(
             name=name,
             rule=rule,
             num_kept=sum(tasks for rate, tasks in judged.items() if keeps(rate)),

@@ -32,7 +32,7 @@ _NUMBERS = frozenset({int, float, bool})
 _NO_METRICS = frozenset({wire.RESPONSE, wire.MASK_SAMPLE})
 
 
-class Reply(NamedTuple):
+class ReplyColumns(NamedTuple):
     """What is kept of what a reply says."""
 
     truncated: int
@@ -94,7 +94,7 @@ class RecordColumns(msgspec.Struct):
         rows: Sequence[Mapping[str, Any]],
         file: int,
         lines: Sequence[int],
-        replies: Sequence[Reply] = (),
+        replies: Sequence[ReplyColumns] = (),
     ) -> None:
         """Append records without their members that are objects, except usage."""
         self.extend_batches(batches_of(rows), file, lines, replies)
@@ -104,7 +104,7 @@ class RecordColumns(msgspec.Struct):
         batches: Sequence["Batch"],
         file: int,
         lines: Sequence[int],
-        replies: Sequence[Reply] = (),
+        replies: Sequence[ReplyColumns] = (),
     ) -> None:
         """Append records of one shape after the other; `line` says which is which."""
         for batch in batches:
@@ -113,7 +113,7 @@ class RecordColumns(msgspec.Struct):
             self._extend_same(batch, gathered(lines, batch.at))
             self.file.extend(array("I", (file,)) * len(batch.at))
 
-    def _extend_replies(self, replies: Sequence[Reply]) -> None:
+    def _extend_replies(self, replies: Sequence[ReplyColumns]) -> None:
         start = len(self)
         self.truncated += bytes(reply.truncated for reply in replies)
         self.empty += bytes(reply.empty for reply in replies)

@@ -26,7 +26,10 @@ from reward_profiling.files.line_blocks import (
 from reward_profiling.files.source_marks import ScanEnd
 from reward_profiling.profiling.records.light_records import light_record
 from reward_profiling.profiling.records.record_batches import Batch, batches_of
-from reward_profiling.profiling.records.record_columns import RecordColumns, Reply
+from reward_profiling.profiling.records.record_columns import (
+    RecordColumns,
+    ReplyColumns,
+)
 
 _BATCH_ROWS = 1_024
 _BATCH_BYTES = 8_000_000
@@ -69,7 +72,7 @@ class Scan:
         self._file = file
         self._skip_torn = options.skip_torn
         self._read_reply = _reply_reader() if options.replies else None
-        self._replies: list[Reply] = []
+        self._replies: list[ReplyColumns] = []
         self._rows: list[dict[str, Any]] = []
         self._lines: list[int] = []
         self._places: list[int] = []
@@ -182,7 +185,7 @@ class Scan:
                 self._rows[at] = self._exact(text, self._lines[at])
 
 
-def _reply_reader() -> Callable[[memoryview], Reply]:
+def _reply_reader() -> Callable[[memoryview], ReplyColumns]:
     from reward_profiling.profiling.records.reply_text import read_reply  # noqa: PLC0415 - takes a while
 
     return read_reply

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from reward_profiling import wire
-from reward_profiling.profiling.records.record_columns import Reply
+from reward_profiling.profiling.records.record_columns import ReplyColumns
 from reward_profiling.profiling.rollout_table import NO, UNKNOWN, YES
 
 _CALL = "_call"
@@ -59,11 +59,11 @@ class _Line(msgspec.Struct):
     ) = None
 
 
-NOTHING = Reply(UNKNOWN, UNKNOWN, 0, {})
+NOTHING = ReplyColumns(UNKNOWN, UNKNOWN, 0, {})
 _DECODE = msgspec.json.Decoder(_Line).decode
 
 
-def read_reply(line: bytes | memoryview) -> Reply:
+def read_reply(line: bytes | memoryview) -> ReplyColumns:
     """Read what the reply of a record's line says; what cannot be read is unknown."""
     try:
         read = _DECODE(line)
@@ -72,15 +72,15 @@ def read_reply(line: bytes | memoryview) -> Reply:
     found = read.reward_components
     components = _components(found)
     if not isinstance(read.response, dict):
-        return Reply(UNKNOWN, UNKNOWN, 0, components)
+        return ReplyColumns(UNKNOWN, UNKNOWN, 0, components)
     truncated = _truncated(read.response)
     output = read.response.get("output")
     if not isinstance(output, list):
-        return Reply(truncated, UNKNOWN, 0, components)
+        return ReplyColumns(truncated, UNKNOWN, 0, components)
     said = list(_said(output))
     has_words = any(text and not text.isspace() for text in said)
     is_empty = NO if has_words else YES
-    return Reply(truncated, is_empty, _digest(said), components)
+    return ReplyColumns(truncated, is_empty, _digest(said), components)
 
 
 def _components(found: object) -> dict[str, Any]:

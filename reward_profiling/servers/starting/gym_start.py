@@ -11,7 +11,7 @@ from typing import Any
 from reward_profiling.errors import ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.options import ServerOptions
-from reward_profiling.servers.readiness import HEAD, Waiting
+from reward_profiling.servers.readiness import HEAD, ReadyWait
 from reward_profiling.servers.server_states import ObserveServers, ServerState
 from reward_profiling.servers.starting.child_processes import (
     Family,
@@ -88,7 +88,7 @@ class GymStart:
                 removed=private.path,
             ) as guardian:
                 family = Family(guardian.pid)
-                waiting = Waiting(
+                waiting = ReadyWait(
                     self.url, self._seconds, observe,
                     has_ended=family.has_lost,
                     is_own=partial(self._is_own, private, family),
@@ -113,7 +113,7 @@ class GymStart:
         return ServerState(HEAD, said, time.monotonic() - self._began)
 
     async def _until_ready(
-        self, guardian: asyncio.subprocess.Process, waiting: Waiting
+        self, guardian: asyncio.subprocess.Process, waiting: ReadyWait
     ) -> None:
         ready = asyncio.create_task(waiting.until_ready())
         ended = asyncio.create_task(guardian.wait())
@@ -128,7 +128,7 @@ class GymStart:
             raise self._error(code, problem, waiting)
 
     def _error(
-        self, code: int | None, problem: str | None, waiting: Waiting
+        self, code: int | None, problem: str | None, waiting: ReadyWait
     ) -> ServersNotReadyError:
         """Say what went wrong, what the log says, and what helps."""
         failed = waiting.failed or self._ended_servers(code)
@@ -167,7 +167,7 @@ class GymStart:
         server = ended_server(said)
         return [] if server is None else [server]
 
-    def _taken(self, failed: list[str], waiting: Waiting) -> set[int]:
+    def _taken(self, failed: list[str], waiting: ReadyWait) -> set[int]:
         """Return the ports that others had taken before this start came to them."""
         log = self._files.server_log
         taken = ports_in_use(text_since(log, self._length(log))) & {self._port}
@@ -196,7 +196,7 @@ class GymStart:
 
     @asynccontextmanager
     async def _noticing(
-        self, guardian: asyncio.subprocess.Process, waiting: Waiting, scope: StopScope
+        self, guardian: asyncio.subprocess.Process, waiting: ReadyWait, scope: StopScope
     ) -> AsyncIterator[None]:
         """End what runs when Gym, or one of its servers, ends before the block does."""
         with scope.may_ask_to_stop() as stop:
@@ -209,7 +209,7 @@ class GymStart:
     async def _watch(
         self,
         guardian: asyncio.subprocess.Process,
-        waiting: Waiting,
+        waiting: ReadyWait,
         stop: Callable[[str], None],
     ) -> None:
         """Notice an end; Gym itself looks once a minute, and then ends altogether."""

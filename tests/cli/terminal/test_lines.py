@@ -2,10 +2,10 @@
 
 from rich.cells import cell_len
 
-from reward_profiling.cli.terminal.lines import Line, labelled_lines, table_lines
+from reward_profiling.cli.terminal.lines import StyledLine, labelled_lines, table_lines
 
 
-def texts(lines: list[Line]) -> list[str]:
+def texts(lines: list[StyledLine]) -> list[str]:
     return [line.label + line.text for line in lines]
 
 
@@ -33,7 +33,7 @@ def test_prose_takes_the_space_cells_leave() -> None:
 
 
 def test_a_paragraph_stands_beside_its_label() -> None:
-    label = Line(" note   ", "cyan")
+    label = StyledLine(" note   ", "cyan")
 
     shown = list(labelled_lines(label, "one two three four five six", 28, "dim"))
 

@@ -14,7 +14,7 @@ from reward_profiling.insights.measures.learning_signal import (
     useful_groups,
     useful_share,
 )
-from reward_profiling.insights.units import signature_of
+from reward_profiling.insights.units import reward_signature
 
 TOLERANCE = 1e-6
 
@@ -55,7 +55,7 @@ def test_the_share_is_that_of_all_groups(
     size = data.draw(st.integers(2, len(rewards)))
     groups = list(combinations(rewards, size))
 
-    found = useful_share(signature_of(rewards, TOLERANCE), size)
+    found = useful_share(reward_signature(rewards, TOLERANCE), size)
 
     useful = sum(len(set(group)) > 1 for group in groups)
     assert found == pytest.approx(useful / len(groups))
