@@ -257,7 +257,7 @@ def test_a_partial_run_says_what_is_missing(
         PREFECT_API_URL=deployed.api,
     )  # fmt: skip
     assert done.returncode == 3, done.stderr
-    (seen,) = [line for line in done.stderr.splitlines() if "seen at " in line]
+    (seen,) = [line for line in done.stderr.splitlines() if "page of this run" in line]
     run = seen.rpartition("/")[2]
     report = report_of(deployed, run)
     page = browse(f"{server}/runs/flow-run/{run}", "--dump-dom")

@@ -228,7 +228,7 @@ def test_a_stopped_workers_run_starts_again(
     kept, spent = lines(output)[:10], model.asked - len(lines(output))
 
     workers.one()
-    state = deployed.until(run, "Completed", "Failed", "Partial", seconds=120)
+    state = deployed.until(run, "Completed", "Failed", "Partial", seconds=300)
 
     assert state["message"].startswith(f"{PLANNED} of {PLANNED} rollouts collected")
     assert lines(output)[:10] == kept

@@ -97,7 +97,9 @@ def profile(command: Run, servers: httpx.Client, api_url: str, found: Found) -> 
             PREFECT_API_URL=api_url, **env,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        said = next(line for line in done.stderr.splitlines() if "seen at" in line)
+        said = next(
+            line for line in done.stderr.splitlines() if "page of this run" in line
+        )
         wanted = {"flow_runs": {"id": {"any_": [said.rpartition("/")[2]]}}}
         runs: list[dict[str, object]] = []
 
