@@ -48,9 +48,11 @@ def grow_plan(
     """
     more, summary = next_round(_states(files, reading), options)
     if more:
-        # First, so that a kill in between leaves a plan that the same command keeps.
-        mark_adaptive(files, summary.planned)
+        # The mark first and the number last: a kill in between leaves a plan that the
+        # same command keeps, and that has no fewer lines than its manifest says.
+        mark_adaptive(files)
         _append(files, more)
+        mark_adaptive(files, summary.planned)
     return summary
 
 

@@ -11,6 +11,7 @@ from reward_profiling.collecting.on_disk.journal import read_journal
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.key_set import KeySet
 from reward_profiling.planning.on_disk.planned_rollouts import read_planned
+from reward_profiling.planning.on_disk.run_manifest import refuse_cut_plan
 from reward_profiling.planning.row_members import RolloutKey
 
 DEFAULT_MAX_ATTEMPTS = 3
@@ -61,12 +62,14 @@ def count_collected(files: RunFiles) -> tuple[int, int]:
 
     Raises:
         ConfigError: there is no plan.
+        RecordError: it was cut.
     """
     ledger = read_ledger(files)
     planned = collected = 0
     for rollout in read_planned(files.materialized_inputs):
         planned += 1
         collected += rollout.key in ledger.collected
+    refuse_cut_plan(files, planned)
     return planned, collected
 
 

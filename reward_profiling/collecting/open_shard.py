@@ -19,6 +19,7 @@ from reward_profiling.planning.on_disk.planned_rollouts import (
     PlannedRollout,
     read_planned,
 )
+from reward_profiling.planning.on_disk.run_manifest import refuse_cut_plan
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ def open_shard(
 
     Raises:
         ConfigError: there is no plan.
-        RecordError: the plan has a row that cannot be read, or names no agent.
+        RecordError: the plan was cut, or a row of it cannot be read or names no agent.
         DuplicateRolloutError: two rows plan one rollout.
     """
     if not files.materialized_inputs.exists():
@@ -124,4 +125,5 @@ def open_shard(
                 f"{files.materialized_inputs} plans {planned.name} twice"
             )
         shard.add(planned)
+    refuse_cut_plan(files, shard.planned, index, count)
     return shard

@@ -51,6 +51,13 @@ class RunFiles(msgspec.Struct, frozen=True):
                 f"{self.rollouts} is the name of a file derived from an output;"
                 " --output names the rollouts file itself, such as rollouts.jsonl"
             )
+        if self.rollouts.exists() and not (
+            self.rollouts.is_file() or self.rollouts.is_dir()
+        ):
+            raise ConfigError(
+                f"{self.rollouts} is no regular file, and an output is read again and"
+                " cut where it was damaged; name a file"
+            )
         if self.rollouts.is_dir():
             raise ConfigError(
                 f"{self.rollouts} is a folder; name a file in it, such as"

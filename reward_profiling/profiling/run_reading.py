@@ -19,6 +19,7 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.files.source_marks import glimpses_of
 from reward_profiling.planning.on_disk.plan_columns import PlanColumns
 from reward_profiling.planning.on_disk.plan_scan import scan_plan
+from reward_profiling.planning.on_disk.run_manifest import refuse_cut_plan
 from reward_profiling.planning.row_members import RolloutKey
 from reward_profiling.profiling.key_order import first_repeated, put_in_key_order
 from reward_profiling.profiling.matched_run import MatchedRun
@@ -70,6 +71,8 @@ def read_run(sources: RunSources, request: ProfileRequest) -> MatchedRun:
     options = ScanOptions(replies=request.replies, skip_torn=request.allow_partial)
     inputs = glimpses_of(sources.files.rollouts.parent, _other_files(sources))
     plan = scan_plan(sources.inputs)
+    if sources.inputs == sources.files.materialized_inputs:
+        refuse_cut_plan(sources.files, len(plan))
     found = find_records(
         sources.files.rollout_metrics,
         sources.rollouts,

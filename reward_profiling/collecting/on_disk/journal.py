@@ -149,25 +149,45 @@ class Journal:
                 left = left[os.write(self._descriptor, left) :]
         except OSError as error:
             os.ftruncate(self._descriptor, self._size)
-            raise OutputWriteError(
-                f"{self._path} cannot be written: {error.strerror}. Every complete"
-                " record is kept; free some space and run the same command again"
-            ) from error
+            raise self._refused(error) from error
         self._size += len(line) + 1
         self._is_synced = False
 
     async def sync(self) -> None:
-        """Sync what was appended to the disk, without blocking the event loop."""
+        """Sync what was appended to the disk, without blocking the event loop.
+
+        Raises:
+            OutputWriteError: the disk does not take it. A network disk, or one with a
+                quota, may say so only now.
+        """
         if not self._is_synced:
             # Before the sync: lines that are appended meanwhile need another one.
             self._is_synced = True
-            await asyncio.to_thread(_sync_data, self._descriptor)
+            try:
+                await asyncio.to_thread(_sync_data, self._descriptor)
+            except OSError as error:
+                self._is_synced = False
+                raise self._refused(error) from error
 
     def close(self) -> None:
-        """Sync and close."""
-        if not self._is_synced:
-            _sync_data(self._descriptor)
-        os.close(self._descriptor)
+        """Sync and close.
+
+        Raises:
+            OutputWriteError: the disk does not take what was appended.
+        """
+        try:
+            if not self._is_synced:
+                _sync_data(self._descriptor)
+        except OSError as error:
+            raise self._refused(error) from error
+        finally:
+            os.close(self._descriptor)
+
+    def _refused(self, error: OSError) -> OutputWriteError:
+        return OutputWriteError(
+            f"{self._path} cannot be written: {error.strerror}. Every complete"
+            " record is kept; free some space and run the same command again"
+        )
 
     def __enter__(self) -> Self:
         """Return itself."""

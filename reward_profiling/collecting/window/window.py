@@ -52,6 +52,8 @@ class Window:
             asyncio.create_task(self.recorder.sync_for_ever()),
             asyncio.create_task(self.recorder.observe_for_ever()),
         ]
+        for helper in helpers:
+            helper.add_done_callback(self._heed)
         self.gates.watch()
         try:
             with scope.on_stop(self._stop_for):
@@ -99,9 +101,13 @@ class Window:
     def _ended(self, slot: asyncio.Task[None]) -> None:
         self._slots.discard(slot)
         self.recorder.progress.in_flight.pop(id(slot), None)
-        self.gates.changed.set()
-        if not slot.cancelled() and (error := slot.exception()) is not None:
+        self._heed(slot)
+
+    def _heed(self, ended: asyncio.Task[None]) -> None:
+        """End the collection with what a task of it failed by, helpers included."""
+        if not ended.cancelled() and (error := ended.exception()) is not None:
             self._error = self._error or error
+        self.gates.changed.set()
 
     async def _wait(self) -> None:
         """Wait until something ends or opens, or it is time to judge again."""

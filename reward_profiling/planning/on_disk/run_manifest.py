@@ -130,6 +130,31 @@ def sound_manifest(files: RunFiles) -> Manifest:
         return Manifest(files.run, {})
 
 
+def refuse_cut_plan(
+    files: RunFiles, num_rollouts: int, index: int = 0, count: int = 1
+) -> None:
+    """Refuse a plan with fewer lines than were written.
+
+    `num_rollouts` were read of the plan, or of what is dealt to shard `index` of
+    `count`. A plan of Gym has no manifest, and says nothing of its length.
+
+    Raises:
+        RecordError: the plan was cut; says how to have it again.
+    """
+    written = sound_manifest(files).members.get(_PLAN)
+    whole = written.get("num_rollouts") if isinstance(written, dict) else None
+    if not isinstance(whole, int):
+        return
+    expected = len(range(index, whole, count))  # they are dealt like cards
+    if num_rollouts < expected:
+        lacking = f"{expected - num_rollouts} of {expected} planned rollouts"
+        raise RecordError(
+            f"{files.materialized_inputs} was cut: {lacking} are missing from it. Run"
+            " `materialize` again with the same input and options: it writes the plan"
+            " again and keeps every record"
+        )
+
+
 def replace_manifest(files: RunFiles, origin: PlanOrigin) -> None:
     """Write the manifest of a new plan; the model that is known stays.
 
@@ -155,8 +180,8 @@ def replace_manifest(files: RunFiles, origin: PlanOrigin) -> None:
     _write(files, members)
 
 
-def mark_adaptive(files: RunFiles, num_rollouts: int) -> None:
-    """Note that the plan is adaptive, and how many rollouts it will hold.
+def mark_adaptive(files: RunFiles, num_rollouts: int | None = None) -> None:
+    """Note that the plan is adaptive, and how many rollouts it holds where given.
 
     Where there is no manifest, none is made.
 
@@ -167,7 +192,9 @@ def mark_adaptive(files: RunFiles, num_rollouts: int) -> None:
     if not files.run.exists():
         return
     manifest = read_manifest(files)
-    counts = {**manifest.counts, "num_rollouts": num_rollouts}
+    counts = manifest.counts
+    if num_rollouts is not None:
+        counts = {**counts, "num_rollouts": num_rollouts}
     _write(files, {**manifest.members, _ADAPTIVE: True, _PLAN: counts})
 
 
