@@ -109,6 +109,10 @@ class OutputLockedError(RewardProfilingError, RuntimeError):
     """Another live process is writing this output."""
 
 
+class LockLostError(RewardProfilingError, RuntimeError):
+    """The output's lock passed to another process while this one was stopped."""
+
+
 class OutputWriteError(RewardProfilingError, OSError):
     """A file of the output cannot be written: the disk is full, or gone.
 

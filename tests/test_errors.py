@@ -14,7 +14,7 @@ BASES = [
     (errors.UnknownRolloutError, errors.RecordError, ValueError),
     (errors.MissingRolloutsError, errors.RecordError, ValueError),
     (errors.OutputLockedError, errors.RewardProfilingError, RuntimeError),
-    (errors.OutputWriteError, errors.RewardProfilingError, OSError),
+    (errors.LockLostError, errors.RewardProfilingError, RuntimeError),
     (errors.OutputWriteError, errors.RewardProfilingError, OSError),
     (errors.ServersNotReadyError, errors.RewardProfilingError, RuntimeError),
     (errors.GymError, errors.RewardProfilingError, RuntimeError),

@@ -55,7 +55,7 @@ async def collect_shard(
             f"moved {shard.damaged} damaged lines to {shard.own.damaged.name}; their"
             " rollouts are collected again",
         )
-    with Journals.opened(shard.own) as journals:
+    with Journals.opened(shard.own, shard.own.lock, shard.files.lock) as journals:
         streak = Streak(options.identical_failures)
         recorder = Recorder(journals, progress, observe, streak)
         async with _window(shard, routes, options, recorder) as window:

@@ -23,7 +23,7 @@ import msgspec
 
 LEASE_SECONDS = 60.0
 """How long a holder on another machine counts as alive without a renewal."""
-_RENEWALS = 6
+RENEWALS = 6
 """How often a lease is renewed while it lasts."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -144,9 +144,15 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
+def is_held_by(path: Path, holder: Holder) -> bool:
+    """Say whether a lock's file still names this holder."""
+    beat = pulse(path)
+    return beat is not None and beat.holder.token == holder.token
+
+
 @contextmanager
-def renewed(file: IO[bytes], lease_seconds: float) -> Iterator[None]:
-    """Renew the time of a lock's file while the block runs.
+def renewed(path: Path, holder: Holder) -> Iterator[None]:
+    """Renew the time of a lock's file while the block runs and it names the holder.
 
     It runs in a thread, because the event loop may be blocked for longer than others
     wait.
@@ -154,9 +160,10 @@ def renewed(file: IO[bytes], lease_seconds: float) -> Iterator[None]:
     done = threading.Event()
 
     def renew() -> None:
-        while not done.wait(lease_seconds / _RENEWALS):
+        while not done.wait(holder.lease_seconds / RENEWALS):
             with suppress(OSError):  # the folder may come back before the lease ends
-                os.utime(file.fileno())
+                if is_held_by(path, holder):  # else it is a successor's lease
+                    os.utime(path)
 
     thread = threading.Thread(target=renew, name="lock-renewal", daemon=True)
     thread.start()

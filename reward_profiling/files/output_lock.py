@@ -17,6 +17,7 @@ from reward_profiling.errors import OutputLockedError
 from reward_profiling.files.lock_holder import (
     LEASE_SECONDS,
     Holder,
+    is_held_by,
     living_holder,
     pulse,
     renewed,
@@ -54,11 +55,12 @@ def output_lock(
             yield holder
             return
         try:
-            with renewed(file, lease_seconds):
+            with renewed(path, holder):
                 _wait_for_led_shards(path)
                 yield holder
         finally:
-            path.unlink(missing_ok=True)
+            if is_held_by(path, holder):  # a lease may have passed to a successor
+                path.unlink(missing_ok=True)
 
 
 def living_shards(path: Path) -> Iterator[tuple[Dealt, Holder]]:

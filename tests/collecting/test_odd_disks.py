@@ -1,16 +1,19 @@
 """Disks that say so late, plans that were cut, outputs that are no files."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
 
+from reward_profiling.files.lock_holder import LEASE_SECONDS
 from reward_profiling.servers.options import EMBEDDED_TASKS
-from tests.observing import asked, keys, planned, turn
+from tests.observing import asked, keys, planned, turn, wait_for_lines
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 # The operating system's call fails once, as a network disk's does when it is full.
@@ -125,3 +128,49 @@ def test_an_output_that_is_no_file_is_refused(
         done = command(*line)
         assert done.returncode == 2, done.stderr
         assert f"{path} is no regular file" in done.stderr
+
+
+# Another machine, as far as the lock can tell: its boot id, and no locks of the system.
+ELSEWHERE = """
+import fcntl
+from pathlib import Path
+from reward_profiling.files import lock_holder
+fcntl.flock = lambda *_: None
+lock_holder._BOOT = Path({boot!r})
+from reward_profiling.cli.entry import main
+main()
+"""
+
+
+def test_a_holder_that_lost_its_lease_stops(
+    output: Path, servers: httpx.Client, command_env: dict[str, str], tmp_path: Path
+) -> None:
+    def on_machine(name: str) -> list[str]:
+        boot = tmp_path / name
+        boot.write_text(name)
+        script = ELSEWHERE.format(boot=str(boot))
+        line = [*collect(output, servers), "--concurrency", "4"]
+        return [sys.executable, "-c", script, *line]
+
+    turn(servers, latency_ms=500)
+    with subprocess.Popen(
+        on_machine("one"), env=command_env, stderr=subprocess.PIPE, text=True
+    ) as stopped:
+        wait_for_lines(output, 8)
+        stopped.send_signal(signal.SIGSTOP)
+        lock = output.with_name(f".{output.name}.lock")
+        past = time.time() - 2 * LEASE_SECONDS
+        os.utime(lock, (past, past))
+        turn(servers, latency_ms=0)
+        other = subprocess.run(
+            on_machine("two"), env=command_env, check=False, capture_output=True
+        )
+        time.sleep(LEASE_SECONDS / 6)  # as long as the first does not look again
+        stopped.send_signal(signal.SIGCONT)
+        said = stopped.communicate(timeout=60)[1]
+
+    assert other.returncode == 0, other.stderr
+    assert stopped.returncode == 1, said
+    assert "passed to another run while this process was stopped" in said
+    assert keys(output) == planned(output)
+    assert asked(servers).total() <= 72 + 4

@@ -16,6 +16,7 @@ import orjson
 
 from reward_profiling import wire
 from reward_profiling.errors import OutputWriteError, RecordError
+from reward_profiling.files.fence import Fence
 from reward_profiling.files.json_lines import (
     Line,
     located,
@@ -129,8 +130,9 @@ def _end_last_line(path: Path) -> None:
 class Journal:
     """An open journal with one writer, its lock held by the caller."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, fence: Fence | None = None) -> None:
         self._path = path
+        self._fence = fence or Fence()
         path.parent.mkdir(parents=True, exist_ok=True)
         # Unbuffered: a killed process must not lose lines in a buffer of its own.
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -142,7 +144,9 @@ class Journal:
 
         Raises:
             OutputWriteError: the disk does not take it; no part of it stays.
+            LockLostError: the lock has another holder by now.
         """
+        self._fence.check()
         left = memoryview(line + b"\n")
         try:
             while left:  # a nearly full disk may take only a part
@@ -159,7 +163,9 @@ class Journal:
         Raises:
             OutputWriteError: the disk does not take it. A network disk, or one with a
                 quota, may say so only now.
+            LockLostError: the lock has another holder by now.
         """
+        self._fence.check()
         if not self._is_synced:
             # Before the sync: lines that are appended meanwhile need another one.
             self._is_synced = True

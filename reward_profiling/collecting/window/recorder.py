@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, Self
 
 from reward_profiling.collecting.budgets import Streak, signature_of
@@ -20,6 +21,7 @@ from reward_profiling.collecting.replies.finished_rollout import (
     FinishedRollout,
 )
 from reward_profiling.errors import GymError
+from reward_profiling.files.fence import Fence
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
 
@@ -47,12 +49,16 @@ class Journals:
 
     @classmethod
     @contextmanager
-    def opened(cls, files: RunFiles) -> Iterator[Self]:
-        """Open those of a shard, or of a whole output, until the block ends."""
+    def opened(cls, files: RunFiles, *locks: Path) -> Iterator[Self]:
+        """Open those of a shard, or of a whole output, until the block ends.
+
+        `locks` are the files of the locks that they may be written under.
+        """
+        fence = Fence(*locks)
         with (
-            Journal(files.rollouts) as records,
-            Journal(files.failures) as failures,
-            Journal(files.timings) as timings,
+            Journal(files.rollouts, fence) as records,
+            Journal(files.failures, fence) as failures,
+            Journal(files.timings, fence) as timings,
         ):
             yield cls(records, failures, timings)
 
