@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
@@ -29,6 +29,15 @@ QUIET = (
 )  # fmt: skip
 COMMAND = str(Path(sys.executable).with_name("reward-profiling"))
 START_SECONDS = 180.0
+
+
+_ENDING: list[Callable[[], None]] = []
+
+
+def end_all() -> None:
+    """Kill every server and worker that is left."""
+    while _ENDING:
+        _ENDING.pop()()
 
 
 def browse(url: str, option: str) -> str:
@@ -76,6 +85,7 @@ class PrefectServer:
             self._port = int(probe.getsockname()[1])
         self.api = f"http://127.0.0.1:{self._port}/api"
         self._home = home
+        _ENDING.append(self.kill)
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> int:
@@ -139,7 +149,7 @@ class Deployed:
             **env,
             "PREFECT_API_URL": api,
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "PREFECT_WORKER_QUERY_SECONDS": "1",
+            "PREFECT_WORKER_QUERY_SECONDS": "2",
             "DO_NOT_TRACK": "1",
         }
         done = subprocess.run(
@@ -214,6 +224,7 @@ class Workers:
     def __init__(self, deployed: Deployed, *before: str) -> None:
         self._deployed, self._command = deployed, [*before, COMMAND, "worker"]
         self._child: subprocess.Popen[bytes] | None = None
+        _ENDING.append(self.kill)
 
     def one(self) -> subprocess.Popen[bytes]:
         """Return the worker that runs; start one where none does."""
