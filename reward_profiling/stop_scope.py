@@ -1,4 +1,4 @@
-"""Stopping in good order: for SIGINT and SIGTERM, and when servers are gone for good.
+"""Stopping in good order: for signals, and when servers are gone for good.
 
 A first signal asks what runs to come to an end: a collection starts nothing more and
 the rest of the run goes on with what there is. Where nothing can be asked, the work is
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _EXIT_BASE = 128
 
 
@@ -65,7 +65,7 @@ class StopScope:
 
     @property
     def exit_code(self) -> int | None:
-        """130 or 143 after a signal stopped the work; None when none did."""
+        """129, 130 or 143 after a signal stopped the work; None when none did."""
         return None if self._received is None else _EXIT_BASE + self._received
 
     @contextmanager
@@ -81,9 +81,12 @@ class StopScope:
             yield
             return
         loop, before = asyncio.get_running_loop(), self._hear
+        # Whoever started us by `nohup` wants the end of the terminal ignored.
+        is_deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        heard = [one for one in _SIGNALS if one != signal.SIGHUP or not is_deaf]
 
         def hear() -> None:
-            for number in _SIGNALS:
+            for number in heard:
                 loop.add_signal_handler(number, self._stop, number, task)
 
         hear()
@@ -92,7 +95,7 @@ class StopScope:
             yield
         finally:
             self._hear = before
-            for number in _SIGNALS:
+            for number in heard:
                 loop.remove_signal_handler(number)
 
     def hear_signals_again(self) -> None:

@@ -95,6 +95,14 @@ class CollectOptions(Checked):
         if self.num_shards > 1:
             raise ConfigError("give shard or num_shards, not both")
 
+    def allows_any_pairing(self, variable: str) -> bool:
+        """Say whether pairings are left unchecked; `variable` is the environment's.
+
+        Gym's variable is a flag by its value: "0", "false" and "" leave the check on.
+        """
+        is_set = variable.strip().lower() in {"1", "true", "yes", "on"}
+        return self.allow_unsupported_pairing or is_set
+
     @property
     def shard_of(self) -> tuple[int, int]:
         """The one shard to collect and how many there are, as (index, count)."""

@@ -70,7 +70,7 @@ def _routes(
     """Return where the shard's rollouts are sent, by what runs them."""
     by_name = {server for server, _ in shard.stamped}
     routes = servers.routes(shard.agents.keys() - by_name, shard.stamped)
-    if not (options.allow_unsupported_pairing or os.environ.get(_ANY_PAIRING)):
+    if not options.allows_any_pairing(os.environ.get(_ANY_PAIRING, "")):
         servers.refuse_pairings(shard.pairs)
     return routes
 

@@ -41,6 +41,7 @@ class Servers:
         self._resources = {
             i.name: i for i in configured_servers(config, wire.RESOURCES_SERVERS)
         }
+        self._allows_any_pairing = config.get("allow_unsupported_pairing") is True
         model = config.get("policy_model_name")
         is_name = isinstance(model, str) and model and "${" not in model
         self._policy_model = str(model) if is_name else None
@@ -168,11 +169,14 @@ class Servers:
     def refuse_pairings(self, pairs: Iterable[tuple[str, str | None]]) -> None:
         """Refuse rows whose verifier does not accept the agent that runs them.
 
-        `pairs` are the (agent, task source) pairs of a plan; the agents are known.
+        `pairs` are the (agent, task source) pairs of a plan; the agents are known. A
+        configuration with `allow_unsupported_pairing: true` rules out none.
 
         Raises:
             DatasetError: names every pairing that a resources server rules out.
         """
+        if self._allows_any_pairing:
+            return
         faults = {
             fault
             for agent, source in pairs

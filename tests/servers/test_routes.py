@@ -209,6 +209,17 @@ def test_a_refusing_verifier_is_named(allowed: object, source: str | None) -> No
     assert "--allow-unsupported-pairing" in str(refused.value)
 
 
+def test_the_configuration_may_allow_any_pairing() -> None:
+    bound = {"type": "resources_servers", "name": "rs"}
+    servers = Servers({
+        "allow_unsupported_pairing": True,
+        "solver": {"responses_api_agents": {"simple": {"resources_server": bound}}},
+        "rs": {"resources_servers": {"impl": {"allowed_agents": ["other"]}}},
+    })  # fmt: skip
+
+    servers.refuse_pairings([("solver", "rs")])
+
+
 def environment(**fields: object) -> dict[str, Any]:
     return block("environment_servers", "duel", **fields)
 

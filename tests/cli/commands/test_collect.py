@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from reward_profiling.servers.options import EMBEDDED_TASKS
+from tests.conftest import COMMAND
 from tests.observing import asked, keys, planned, turn, wait_for_lines
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -84,7 +85,7 @@ def test_shards_end_in_one_file(
     assert list(plan.parent.glob("*-shard-*")) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_after_a_signal_the_rest_is_asked_for(
     command: Run, start: Start, plan: Path, servers: httpx.Client, number: int
 ) -> None:
@@ -103,6 +104,22 @@ def test_after_a_signal_the_rest_is_asked_for(
     assert keys(plan) == planned(plan)
     in_flight = {"0:0": 2, "0:1": 2, "0:2": 2}
     assert asked(servers) == {**planned(plan), **in_flight}
+
+
+def test_under_nohup_a_hangup_is_ignored(
+    command_env: dict[str, str], plan: Path, servers: httpx.Client
+) -> None:
+    turn(servers, latency_ms=150.0)
+    line = ["nohup", COMMAND, *collect(plan, servers)]
+    with subprocess.Popen(
+        line, env=command_env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as child:
+        wait_for_lines(plan, 10)
+        child.send_signal(signal.SIGHUP)
+        child.communicate(timeout=60)
+
+    assert child.returncode == 0
+    assert keys(plan) == planned(plan)
 
 
 def test_a_kill_loses_and_repeats_no_rollout(
