@@ -17,7 +17,6 @@ No reply's cookies reach the client, so that every request stands alone.
 import asyncio
 import io
 import resource
-import zlib
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -25,16 +24,20 @@ from typing import Self
 import aiohttp
 import httpx
 
+from reward_profiling.servers.content_codings import (
+    CodingError,
+    TooLongError,
+    decoded,
+)
+
 KEEPALIVE_SECONDS = 4.0
 """Below uvicorn's 5 s: if the server closes first, a request may hit a dead socket."""
 
 MAX_REPLY_BYTES = 256 * 1024 * 1024
-_INFLATED = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
-_ENCODED = {name.encode() for name in _INFLATED}
-"""Values of Content-Encoding that are undone here, and not passed on."""
 _CHUNK_BYTES = 1 << 18
 _OPEN_FILES = 1 << 17
-_NOT_PASSED = {b"set-cookie", b"set-cookie2"}
+_NOT_PASSED = {b"set-cookie", b"set-cookie2", b"content-encoding"}
+"""Headers that stay here; codings are undone, and httpx would undo them once more."""
 _SINGLE = {b"content-length", b"transfer-encoding", b"host"}
 
 
@@ -111,7 +114,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             headers=[
                 (name, value)
                 for name, value in reply.raw_headers
-                if name.lower() not in _NOT_PASSED and value.lower() not in _ENCODED
+                if name.lower() not in _NOT_PASSED
             ],
             content=body,
             extensions={"reason_phrase": _ascii(reply.reason)},
@@ -137,20 +140,14 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
     def _decoded(
         self, body: bytes, reply: aiohttp.ClientResponse, request: httpx.Request
     ) -> bytes:
-        """Undo gzip and deflate within the bound: a small body may hold a huge one."""
-        encoding = reply.headers.get("Content-Encoding", "identity").lower()
-        if encoding not in _INFLATED or not body:
-            return body
-        inflater = zlib.decompressobj(_INFLATED[encoding])
+        """Undo the reply's codings within the bound."""
         try:
-            # One byte more than allowed is enough to see that it is too large.
-            content = inflater.decompress(body, self._max_reply_bytes + 1)
-        except zlib.error as error:
+            found = reply.headers.getall("Content-Encoding", [])
+            return decoded(body, found, self._max_reply_bytes)
+        except CodingError as error:
             raise httpx.DecodingError(str(error), request=request) from error
-        if len(content) > self._max_reply_bytes:
-            said = f"the reply holds over {self._max_reply_bytes} bytes"
-            raise ReplyTooLargeError(said, request=request)
-        return content
+        except TooLongError as error:
+            raise ReplyTooLargeError(str(error), request=request) from error
 
     async def aclose(self) -> None:
         """Close the session and its connections."""
