@@ -24,7 +24,7 @@ from prefect.states import Cancelled, Completed, Crashed, Failed
 
 from reward_profiling.errors import RewardProfilingError
 from reward_profiling.profiling.options import Strictness
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.outcome import (
     INTERRUPTED_STATE,
     PARTIAL_STATE,

@@ -7,7 +7,7 @@ Prefect runs the steps, but holds no state that a later run needs.
 from prefect.client.schemas.objects import State
 
 from reward_profiling.collecting.shard_summary import ShardSummary
-from reward_profiling.files.output_lock import output_lock
+from reward_profiling.files.locking.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.conduct import conducted
 from reward_profiling.flows.ending import CUT_SHORT, final_state, stopped_state
@@ -16,7 +16,7 @@ from reward_profiling.flows.rounds import collected, has_nothing_to_do
 from reward_profiling.flows.run_name import run_name, scheduled_start
 from reward_profiling.flows.spreading.spread_shards import check_spread
 from reward_profiling.planning.checked_input import check_input
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.servers.server_sessions import serving
 from reward_profiling.tasks.aggregate_metrics import aggregate_metrics
 from reward_profiling.tasks.compare_with_baseline import compare_with_baseline

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from reward_profiling.planning.plan_summary import PlanSummary
     from reward_profiling.profiling.finding import Finding
     from reward_profiling.profiling.options import ProfileOptions
-    from reward_profiling.profiling.run_summary import RunSummary
+    from reward_profiling.profiling.summary.run_summary import RunSummary
     from reward_profiling.servers.options import EMBEDDED_TASKS, ServerOptions
 
 __all__ = [
@@ -98,7 +98,7 @@ _ROOMS = {
     "planning.plan_summary": ("PlanSummary",),
     "profiling.finding": ("Finding",),
     "profiling.options": ("ProfileOptions",),
-    "profiling.run_summary": ("RunSummary",),
+    "profiling.summary.run_summary": ("RunSummary",),
     "servers.options": ("EMBEDDED_TASKS", "ServerOptions"),
 }  # fmt: skip
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

@@ -8,7 +8,7 @@ from prefect.cache_policies import NO_CACHE
 from reward_profiling.choosing.baseline import add_comparison
 from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 
 
 @task(

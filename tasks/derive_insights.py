@@ -7,7 +7,7 @@ from prefect import task
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.insights_run import add_insights
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.report_run import add_report
 from reward_profiling.tasks.shared import step_keys
 from reward_profiling.tasks.shared.step_results import STORAGE, FilesAgree

@@ -8,7 +8,7 @@ from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.profile_run import profile_output
-from reward_profiling.profiling.run_summary import RunSummary, with_stops
+from reward_profiling.profiling.summary.run_summary import RunSummary, with_stops
 from reward_profiling.tasks.shared import step_keys
 from reward_profiling.tasks.shared.step_results import STORAGE, FilesAgree
 

@@ -6,7 +6,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.outcome import state_message
 from reward_profiling.reporting.run_lists import read_run_facts
 from reward_profiling.reporting.run_report import (

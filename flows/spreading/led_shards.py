@@ -20,7 +20,7 @@ from reward_profiling.collecting.spreading.spread import Leader, SpreadOptions
 from reward_profiling.collecting.window.stop_rules import Stop
 from reward_profiling.errors import OutputLockedError
 from reward_profiling.files.line_counts import LineCount
-from reward_profiling.files.lock_holder import ask_to_stop, pulse
+from reward_profiling.files.locking.lock_holder import ask_to_stop, pulse
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.servers.routes import Servers

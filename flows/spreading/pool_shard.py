@@ -12,7 +12,7 @@ from reward_profiling.collecting.on_disk.shard_summaries import (
 )
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import Look
-from reward_profiling.files.lock_holder import Pulse, pulse
+from reward_profiling.files.locking.lock_holder import Pulse, pulse
 from reward_profiling.files.run_files import RunFiles
 
 

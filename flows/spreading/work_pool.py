@@ -25,7 +25,7 @@ from reward_profiling.collecting.on_disk.shard_summaries import (
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import Fate, fate
 from reward_profiling.errors import ServersNotReadyError
-from reward_profiling.files.lock_holder import living_holder
+from reward_profiling.files.locking.lock_holder import living_holder
 from reward_profiling.flows.spreading.led_shards import STOP_SECONDS, LedShards
 from reward_profiling.flows.spreading.pool_runs import (
     page_url,

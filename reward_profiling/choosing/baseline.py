@@ -11,7 +11,7 @@ from reward_profiling.choosing.options import BaselineOptions
 from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.finding import Finding
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 
 
 def add_comparison(

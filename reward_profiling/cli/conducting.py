@@ -16,7 +16,7 @@ from reward_profiling.cli.terminal.screen import warn
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.reward_profiling import reward_profiling
 from reward_profiling.profiling.options import Strictness
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.outcome import RUN_TAG, too_bad
 from reward_profiling.tasks.shared.prefect_internals import give_server_its_session
 from reward_profiling.tasks.shared.present_run import present_run

@@ -12,7 +12,7 @@ from reward_profiling.cli.terminal.lines import (
 from reward_profiling.cli.terminal.screen import out
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.finding import Finding
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import (
     COLUMNS,
     LEGEND,

@@ -5,8 +5,12 @@ from contextlib import contextmanager
 
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.errors import OutputLockedError
-from reward_profiling.files.lock_holder import living_holder
-from reward_profiling.files.output_lock import living_shards, output_lock, refusal
+from reward_profiling.files.locking.lock_holder import living_holder
+from reward_profiling.files.locking.output_lock import (
+    living_shards,
+    output_lock,
+    refusal,
+)
 from reward_profiling.files.run_files import RunFiles
 
 

@@ -21,7 +21,7 @@ from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.records.record_answers import read_answers
 from reward_profiling.profiling.rollout_table import RolloutTable
 from reward_profiling.profiling.run_reading import read_rollout_table
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 
 
 def write_insights(

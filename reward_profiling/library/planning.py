@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reward_profiling.files.output_lock import output_lock
+from reward_profiling.files.locking.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize

@@ -7,7 +7,7 @@ from reward_profiling.profiling.options import ProfileOptions
 from reward_profiling.profiling.profile_run import profile_run
 from reward_profiling.profiling.run_reading import ProfileRequest
 from reward_profiling.profiling.run_sources import sources_given
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 
 
 def profile(  # noqa: PLR0913 - each is an option of the command

@@ -25,8 +25,8 @@ from reward_profiling.profiling.run_reading import (
     without_cyclic_collection,
 )
 from reward_profiling.profiling.run_sources import RunSources, refuse_several_plans
-from reward_profiling.profiling.run_summary import RunSummary
-from reward_profiling.profiling.summaries import summarize_run
+from reward_profiling.profiling.summary.run_summary import RunSummary
+from reward_profiling.profiling.summary.summaries import summarize_run
 from reward_profiling.reporting.overview import (
     TaskGlance,
     Tenth,

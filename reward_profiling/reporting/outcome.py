@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from reward_profiling.profiling.finding import SEVERITIES, Evidence, Finding
 from reward_profiling.profiling.options import Strictness
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import headline
 
 RUN_TAG = "reward-profiling"

@@ -9,7 +9,7 @@ from reward_profiling.files.json_lines import replace_bytes
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.insights_file import read_insights
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.page.contents import agent_names, page
 from reward_profiling.reporting.page.task_columns import rollout_columns, task_columns
 from reward_profiling.reporting.report_template import rendered

@@ -15,7 +15,7 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.insights_file import read_insights_head
 from reward_profiling.planning.row_members import RolloutKey
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.run_report import (
     MAX_ROWS,
     MAX_SLOW,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from reward_profiling.insights.document import Insights
 from reward_profiling.insights.section import Section
 from reward_profiling.numerics.figures import measured, percent
-from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
+from reward_profiling.profiling.summary.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting.outcome import shortened
 from reward_profiling.reporting.summary_words import headline, mean_with_error, notices
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from reward_profiling.numerics.figures import figure, measured
 from reward_profiling.profiling.passes import MIN_ROLLOUTS
-from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
+from reward_profiling.profiling.summary.run_summary import AgentSummary, RunSummary
 
 if TYPE_CHECKING:  # these take longer to import than a small profile takes
     from reward_profiling.collecting.aggregation.aggregate_summary import (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from reward_profiling.collecting.progress import Progress
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.servers.server_states import ServerState
 
 

@@ -27,7 +27,7 @@ from prefect.settings import PREFECT_API_URL
 from prefect.utilities.urls import url_for
 
 from reward_profiling.collecting.progress import ObserveProgress, Progress
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.outcome import announcement, announcements
 from reward_profiling.reporting.summary_words import progress_line, slowest_rollouts
 from reward_profiling.servers.server_states import Changes, ObserveServers, ServerState

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from reward_profiling.files.lock_holder import LEASE_SECONDS
+from reward_profiling.files.locking.lock_holder import LEASE_SECONDS
 from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.observing import asked, keys, planned, turn, wait_for_lines
 
@@ -134,7 +134,7 @@ def test_an_output_that_is_no_file_is_refused(
 ELSEWHERE = """
 import fcntl
 from pathlib import Path
-from reward_profiling.files import lock_holder
+from reward_profiling.files.locking import lock_holder
 fcntl.flock = lambda *_: None
 lock_holder._BOOT = Path({boot!r})
 from reward_profiling.cli.entry import main

@@ -15,7 +15,7 @@ import httpx
 import orjson
 import pytest
 
-from reward_profiling.files.lock_holder import living_holder
+from reward_profiling.files.locking.lock_holder import living_holder
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.dag.living import COMMAND, Deployed

@@ -15,8 +15,8 @@ from reward_profiling.collecting.collection_lock import collection_lock
 from reward_profiling.collecting.options import CollectOptions
 from reward_profiling.collecting.spreading.shard_merge import merge_shards
 from reward_profiling.errors import OutputLockedError
-from reward_profiling.files.lock_holder import ask_to_stop, living_holder, pulse
-from reward_profiling.files.output_lock import output_lock
+from reward_profiling.files.locking.lock_holder import ask_to_stop, living_holder, pulse
+from reward_profiling.files.locking.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 
 HOLD = """

@@ -22,7 +22,7 @@ from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.servers.options import EMBEDDED_TASKS
 from reward_profiling.servers.readiness import read_servers
 from reward_profiling.stop_scope import StopScope

@@ -19,7 +19,7 @@ from reward_profiling.profiling.gym.repeat_metrics import (
     across_repeats,
     confidence_interval,
 )
-from reward_profiling.profiling.run_labels import run_labels
+from reward_profiling.profiling.summary.run_labels import run_labels
 from tests.profiling.columns_of_rows import PlannedRow
 
 Number = int | float

@@ -13,7 +13,7 @@ from reward_profiling.profiling.profile_run import profile_run
 from reward_profiling.profiling.records.record_answers import read_answers
 from reward_profiling.profiling.run_reading import ProfileRequest
 from reward_profiling.profiling.run_sources import sources_given, sources_of
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 
 KEY = b'"_ng_task_index":0,"_ng_rollout_index":'
 

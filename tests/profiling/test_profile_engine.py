@@ -13,7 +13,7 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.profile_run import profile_run
 from reward_profiling.profiling.run_reading import ProfileRequest
 from reward_profiling.profiling.run_sources import RunSources
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from tests.profiling.reference_profile import reference_files
 
 Json = dict[str, Any]

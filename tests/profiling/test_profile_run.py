@@ -16,7 +16,7 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.profiling.profile_run import profile_run
 from reward_profiling.profiling.run_reading import ProfileRequest
 from reward_profiling.profiling.run_sources import RunSources
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 """Plans and records, with the three files that Gym 0.7.0 made of them."""

@@ -10,8 +10,8 @@ from reward_profiling.numerics.uncertainty import standard_error
 from reward_profiling.planning.row_members import RolloutKey
 from reward_profiling.profiling.matching import match
 from reward_profiling.profiling.passes import pass_rate
-from reward_profiling.profiling.run_summary import AgentSummary
-from reward_profiling.profiling.summaries import add_up, summarize_agents
+from reward_profiling.profiling.summary.run_summary import AgentSummary
+from reward_profiling.profiling.summary.summaries import add_up, summarize_agents
 from reward_profiling.profiling.tabulation import tabulate, unscored_reasons
 from tests.profiling.columns_of_rows import PlannedRow, ordered_records, plan_columns
 

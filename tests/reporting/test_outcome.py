@@ -5,7 +5,7 @@ import pytest
 
 from reward_profiling.profiling.finding import Finding, Severity
 from reward_profiling.profiling.options import Strictness
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting import outcome
 
 WHOLE = RunSummary(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reward_profiling.profiling.finding import Finding
-from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
+from reward_profiling.profiling.summary.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting import run_report
 from reward_profiling.reporting.run_report import FailedRollout, RunFacts, SlowRollout
 

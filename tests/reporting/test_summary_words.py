@@ -5,8 +5,8 @@ import pytest
 
 from reward_profiling.collecting.progress import Progress
 from reward_profiling.planning.plan_summary import PlanSummary
-from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
-from reward_profiling.profiling.summaries import add_up
+from reward_profiling.profiling.summary.run_summary import AgentSummary, RunSummary
+from reward_profiling.profiling.summary.summaries import add_up
 from reward_profiling.reporting import summary_words
 
 AGENT = AgentSummary(

@@ -10,7 +10,7 @@ import pytest
 from reward_profiling.cli.commands.inspection import task_cells
 from reward_profiling.insights.document import Insights
 from reward_profiling.numerics.figures import figure, percent
-from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
+from reward_profiling.profiling.summary.run_summary import AgentSummary, RunSummary
 from reward_profiling.reporting.insight_words import insights_in_words
 from reward_profiling.reporting.inspection import NamedTask
 from reward_profiling.reporting.overview import TaskGlance

@@ -12,7 +12,7 @@ from reward_profiling.cli.terminal.screen import out
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.numerics.figures import figure, percent
 from reward_profiling.profiling.options import ProfileOptions
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.gym_health import read_gym_health
 from reward_profiling.reporting.inspection import (
     FileGlance,

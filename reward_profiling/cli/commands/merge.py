@@ -8,7 +8,7 @@ from reward_profiling.cli.terminal.screen import out, warn
 from reward_profiling.collecting.ledger import count_collected
 from reward_profiling.collecting.spreading.shard_merge import merge_shards
 from reward_profiling.errors import ConfigError
-from reward_profiling.files.output_lock import output_lock
+from reward_profiling.files.locking.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 
 

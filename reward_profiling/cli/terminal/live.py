@@ -9,7 +9,7 @@ from reward_profiling.cli.terminal import screen
 from reward_profiling.cli.terminal.screen import err
 from reward_profiling.collecting.progress import AgentProgress, Progress
 from reward_profiling.numerics.figures import measured
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import (
     duration,
     mean_so_far,

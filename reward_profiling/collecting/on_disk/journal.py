@@ -16,7 +16,6 @@ import orjson
 
 from reward_profiling import wire
 from reward_profiling.errors import OutputWriteError, RecordError
-from reward_profiling.files.fence import Fence
 from reward_profiling.files.json_lines import (
     Line,
     located,
@@ -24,6 +23,7 @@ from reward_profiling.files.json_lines import (
     read_lines,
     replace_file,
 )
+from reward_profiling.files.locking.fence import Fence
 from reward_profiling.planning.row_members import RolloutKey, rollout_key
 
 SYNC_SECONDS = 1.0

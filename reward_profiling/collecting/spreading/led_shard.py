@@ -20,8 +20,8 @@ from reward_profiling.collecting.shard_collection import collect_shard
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.spread import Leader
 from reward_profiling.errors import OutputLockedError, ServersNotReadyError
-from reward_profiling.files.lock_holder import Holder, living_holder
-from reward_profiling.files.output_lock import output_lock
+from reward_profiling.files.locking.lock_holder import Holder, living_holder
+from reward_profiling.files.locking.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.readiness import wait_until_ready
 from reward_profiling.servers.routes import Servers

@@ -18,7 +18,7 @@ from reward_profiling.files.json_lines import (
     read_lines,
     replace_file,
 )
-from reward_profiling.files.lock_holder import living_holder
+from reward_profiling.files.locking.lock_holder import living_holder
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.files.shard_names import Dealt
 from reward_profiling.planning.row_members import rollout_key

@@ -21,7 +21,7 @@ from reward_profiling.collecting.replies.finished_rollout import (
     FinishedRollout,
 )
 from reward_profiling.errors import GymError
-from reward_profiling.files.fence import Fence
+from reward_profiling.files.locking.fence import Fence
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
 

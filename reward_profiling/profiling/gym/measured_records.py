@@ -14,7 +14,7 @@ from reward_profiling.profiling.gym.metric_columns import (
 )
 from reward_profiling.profiling.matching import Matching
 from reward_profiling.profiling.records.record_columns import RecordColumns
-from reward_profiling.profiling.run_labels import run_labels
+from reward_profiling.profiling.summary.run_labels import run_labels
 
 
 class MeasuredRecords(msgspec.Struct, frozen=True):

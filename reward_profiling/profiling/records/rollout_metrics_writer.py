@@ -43,7 +43,7 @@ from reward_profiling.profiling.records.rollout_metrics import (
 )
 from reward_profiling.profiling.records.stored_records import marks_of
 from reward_profiling.profiling.rollout_table import RolloutStatus
-from reward_profiling.profiling.run_labels import run_labels
+from reward_profiling.profiling.summary.run_labels import run_labels
 
 _STATUSES = [status.name.lower() for status in RolloutStatus]
 _IS_SCORED = bytes((1,)) + bytes(255)

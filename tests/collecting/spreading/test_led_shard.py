@@ -17,8 +17,8 @@ from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.spreading.led_shard import LedShard
 from reward_profiling.collecting.spreading.spread import Leader
 from reward_profiling.errors import OutputLockedError, ServersNotReadyError
-from reward_profiling.files.lock_holder import Holder, ask_to_stop
-from reward_profiling.files.output_lock import output_lock
+from reward_profiling.files.locking.lock_holder import Holder, ask_to_stop
+from reward_profiling.files.locking.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.planning.materialization import materialize

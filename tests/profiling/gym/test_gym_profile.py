@@ -19,7 +19,7 @@ from reward_profiling.profiling.gym.gym_profile import (
     TaskProfile,
     profile_columns,
 )
-from reward_profiling.profiling.run_labels import run_labels
+from reward_profiling.profiling.summary.run_labels import run_labels
 from tests.profiling.columns_of_rows import PlannedRow, plan_columns, record_columns
 
 Runs = list[list[dict[str, Any]]]

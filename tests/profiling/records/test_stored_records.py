@@ -29,7 +29,7 @@ from reward_profiling.profiling.run_reading import (
     read_run,
 )
 from reward_profiling.profiling.run_sources import sources_of
-from reward_profiling.profiling.run_summary import RunSummary
+from reward_profiling.profiling.summary.run_summary import RunSummary
 
 ANSWER = {"type": "message", "content": [{"type": "output_text", "text": "Paris"}]}
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from reward_profiling.errors import LockLostError
-from reward_profiling.files.lock_holder import RENEWALS, pulse
+from reward_profiling.files.locking.lock_holder import RENEWALS, pulse
 
 # Not the monotonic clock, which stands still while a machine is suspended.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

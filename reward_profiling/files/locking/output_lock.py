@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from reward_profiling.errors import OutputLockedError
-from reward_profiling.files.lock_holder import (
+from reward_profiling.files.locking.lock_holder import (
     LEASE_SECONDS,
     Holder,
     is_held_by,

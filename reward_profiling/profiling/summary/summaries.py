@@ -17,8 +17,8 @@ from reward_profiling.profiling.gym.profile_files import profile_files_of
 from reward_profiling.profiling.matched_run import MatchedRun
 from reward_profiling.profiling.passes import MIN_ROLLOUTS, pass_rate
 from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
-from reward_profiling.profiling.run_summary import AgentSummary, RunSummary
-from reward_profiling.profiling.run_warnings import warnings_of
+from reward_profiling.profiling.summary.run_summary import AgentSummary, RunSummary
+from reward_profiling.profiling.summary.run_warnings import warnings_of
 from reward_profiling.profiling.tabulation import unscored_reasons
 
 NO_FAILURE_CLASS = "(no class)"

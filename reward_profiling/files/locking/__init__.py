@@ -1,0 +1,1 @@
+"""Locks of outputs: who holds one, and whether that process lives."""

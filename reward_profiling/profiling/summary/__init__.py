@@ -1,0 +1,1 @@
+"""What a run came to: its counts, its warnings, and how its agents are named."""
