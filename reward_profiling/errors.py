@@ -11,6 +11,7 @@ RewardProfilingError(Exception)
 │   ├── UnknownRolloutError            a record that nobody planned
 │   └── MissingRolloutsError           a whole profile was asked for, records are owed
 ├── OutputLockedError(RuntimeError)    another process writes this output; exit 2
+├── LockLostError(RuntimeError)        the lock passed to another while stopped; exit 1
 ├── OutputWriteError(OSError)          the disk does not take records; exit 1, resumable
 ├── ServersNotReadyError(RuntimeError) servers did not start or answer; exit 1
 └── GymError(RuntimeError)             one request to a server failed
