@@ -92,3 +92,7 @@ def test_the_python_page_names_what_there_is() -> None:
 def test_every_file_of_an_output_is_named() -> None:
     for name in ("rollouts_insights.json", "rollouts_report.html", "rollouts_run.json"):
         assert name in README
+
+
+def test_no_placeholder_is_left() -> None:
+    assert "@@" not in ALL

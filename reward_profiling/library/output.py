@@ -31,7 +31,7 @@ class Output:
     def rollouts(self) -> "Table":
         """Return one row per planned rollout: an Arrow table, read when asked for.
 
-        It has `__arrow_c_stream__`: `polars.from_arrow(table)`, `duckdb.from_arrow`,
+        It has `__arrow_c_stream__`: `polars.DataFrame(table)`, `duckdb.from_arrow(table)`,
         `pyarrow.table(table)` and pandas by either take its memory as it is.
 
         Raises:
