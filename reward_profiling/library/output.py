@@ -31,8 +31,8 @@ class Output:
     def rollouts(self) -> "Table":
         """Return one row per planned rollout: an Arrow table, read when asked for.
 
-        It has `__arrow_c_stream__`: `polars.DataFrame(table)`, `duckdb.from_arrow(table)`,
-        `pyarrow.table(table)` and pandas by either take its memory as it is.
+        It has Arrow's C stream interface: `polars.DataFrame(table)` and
+        `pyarrow.table(table)` take its memory as it is, and DuckDB queries it by name.
 
         Raises:
             ConfigError: it was not written yet, or was changed since.
