@@ -7,8 +7,8 @@ READY := $(VENV)/.ready
 # Tests that start no server and no browser, and make no wheel.
 PURE := tests/choosing tests/insights tests/numerics tests/planning tests/profiling \
   tests/texts tests/test_values.py tests/test_errors.py tests/test_architecture.py
-# Most tests wait for processes: three at a time keep two cores busy.
-BESIDE := 3
+# These measure how soon things happen, on a server of their own: they run alone.
+ALONE := tests/dag/test_outlasting.py
 
 .PHONY: demo check test lint format bench bench-profile lock
 
@@ -25,7 +25,8 @@ check: lint
 	$(BIN)/pytest -q -n 2 $(PURE)
 
 test: lint
-	$(BIN)/pytest -q -n $(BESIDE) --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --ignore=$(ALONE)
+	$(BIN)/pytest -q $(ALONE)
 
 # GYM=PATH of Gym's own command compares with it.
 bench: $(READY)

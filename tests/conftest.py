@@ -22,7 +22,7 @@ COMMAND = str(Path(sys.executable).with_name("reward-profiling"))
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that wait longest: the others fill the gaps beside them."""
-    slow = ("test_outlasting", "test_spreading", "test_deployed", "test_interruption")
+    slow = ("test_spreading", "test_deployed", "test_interruption")
     places = {name: place for place, name in enumerate(slow)}
 
     def place(item: pytest.Item) -> tuple[bool, int]:
@@ -64,7 +64,7 @@ def command(
         return subprocess.run(
             [COMMAND, *map(str, arguments)],
             cwd=cwd, env={**command_env, **env}, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, check=False, timeout=240,
+            capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
 
     return run
@@ -102,7 +102,7 @@ def _running(*options: str) -> Iterator[httpx.Client]:
         url = orjson.loads(child.stdout.readline())["url"]
         client = httpx.Client(base_url=url, trust_env=False, timeout=10)
         yield stack.enter_context(client)
-        child.communicate(timeout=60)
+        child.communicate(timeout=10)
 
 
 @pytest.fixture

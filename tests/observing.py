@@ -14,11 +14,8 @@ HTTP = httpx.Client(
 """Asks again and again: making a client takes 70 ms of CPU, for its certificates."""
 
 
-def until(holds: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
-    """Wait until something holds; fail when it does not in time.
-
-    The longest wait is for a machine that is busy with other tests.
-    """
+def until(holds: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    """Wait until something holds; fail when it does not in time."""
     deadline = time.monotonic() + seconds
     pause = 0.02
     while not holds():

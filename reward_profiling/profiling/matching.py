@@ -108,8 +108,9 @@ def match(
         missing = [r for r, has in zip(plan_order, has_record, strict=True) if not has]
         raise MissingRolloutsError(
             f"{len(missing)} of {len(plan)} planned rollouts have no record:"
-            f" {shown_keys(plan.key(row) for row in missing)}. Run the same command"
-            " again to collect the rest, or profile the others with --allow-partial."
+            f" {shown_keys(plan.key(row) for row in missing)}. Collect the rest by"
+            " running `run` or `collect` again, or profile the others with"
+            " --allow-partial."
         )
     return Matching(plan_order, bytes(has_record))
 

@@ -95,7 +95,7 @@ def test_rows_are_dealt_unchanged_and_in_order(files: RunFiles) -> None:
     }  # fmt: skip
     assert (summary.num_rows, summary.num_tasks) == (5, 5)
     assert summary.reasons == {
-        "passes too seldom": 1, "passes too often": 1,
+        "passes too rarely": 1, "passes too often": 1,
         "fewer than 2 scored rollouts": 1,
     }  # fmt: skip
     assert summary.mean_pass_rate == 0.375

@@ -171,6 +171,6 @@ def test_a_holder_that_lost_its_lease_stops(
 
     assert other.returncode == 0, other.stderr
     assert stopped.returncode == 1, said
-    assert "passed to another run while this process was stopped" in said
+    assert f"the lock {lock} is gone: another run took it and has ended" in said
     assert keys(output) == planned(output)
     assert asked(servers).total() <= 72 + 4

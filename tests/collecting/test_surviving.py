@@ -62,7 +62,7 @@ def test_a_signal_drains_running_work(
 
     child.send_signal(signal.SIGTERM)
 
-    assert child.wait(timeout=60) == 143
+    assert child.wait(timeout=15) == 143
     assert keys(output) == asked(servers)
 
 
@@ -78,7 +78,7 @@ def test_a_second_signal_ends_at_once(
 
     child.send_signal(signal.SIGINT)
 
-    assert child.wait(timeout=60) == 130
+    assert child.wait(timeout=5) == 130
     assert time.monotonic() - started < 1
 
 

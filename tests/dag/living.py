@@ -28,7 +28,7 @@ QUIET = (
     "--hide-scrollbars", "--window-size=1400,1000", "--virtual-time-budget=15000",
 )  # fmt: skip
 COMMAND = str(Path(sys.executable).with_name("reward-profiling"))
-START_SECONDS = 180.0
+START_SECONDS = 90.0
 
 
 _ENDING: list[Callable[[], None]] = []
@@ -149,7 +149,7 @@ class Deployed:
             **env,
             "PREFECT_API_URL": api,
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "PREFECT_WORKER_QUERY_SECONDS": "2",
+            "PREFECT_WORKER_QUERY_SECONDS": "1",
             "DO_NOT_TRACK": "1",
         }
         done = subprocess.run(
@@ -196,7 +196,7 @@ class Deployed:
     def states(self, run: str) -> list[str]:
         return [one["name"] for one in self.get("flow_run_states/", flow_run_id=run)]
 
-    def until(self, run: str, *names: str, seconds: float = 120.0) -> dict[str, Any]:
+    def until(self, run: str, *names: str, seconds: float = 60.0) -> dict[str, Any]:
         """Wait until a run is in one of the states."""
         deadline = time.monotonic() + seconds
         while (state := self.state(run))["name"] not in names:

@@ -98,7 +98,7 @@ def test_the_nightly_run_is_scheduled(deployed: Deployed) -> None:
         runs: list[dict[str, Any]] = deployed.post("flow_runs/filter", wanted).json()
         return runs
 
-    until(lambda: bool(planned()), "a nightly run on the server")
+    until(lambda: bool(planned()), "a nightly run on the server", seconds=30)
     assert {run["state_name"] for run in planned()} == {"Scheduled"}
 
 
@@ -195,8 +195,8 @@ def test_a_cancelled_run_frees_its_servers(
     began = time.monotonic()
 
     deployed.post(f"flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
-    until(lambda: not any(map(is_alive, processes)), "all gone")
-    state = deployed.until(run, "Cancelled", "Crashed")
+    until(lambda: not any(map(is_alive, processes)), "all gone", seconds=15)
+    state = deployed.until(run, "Cancelled", "Crashed", seconds=15)
 
     assert state["name"] == "Cancelled"
     assert time.monotonic() - began < 15
@@ -222,7 +222,7 @@ def test_a_suspended_run_can_be_resumed(
     state = {"type": "PAUSED", "name": "Suspended", "state_details": paused}
 
     deployed.post(f"flow_runs/{run}/set_state", {"state": state}).raise_for_status()
-    until(lambda: not is_alive(process), "its process is gone")
+    until(lambda: not is_alive(process), "its process is gone", seconds=40)
     kept = keys(output)
     stayed = deployed.state(run)["name"]
     turn(slow_servers, latency_ms=0)
@@ -306,7 +306,7 @@ def test_the_webhook_hears_of_a_partial_run(
     def heard() -> list[dict[str, Any]]:
         return [told for told in hook.heard if told["output"] == output]
 
-    until(lambda: bool(heard()), "the webhook is called")
+    until(lambda: bool(heard()), "the webhook is called", seconds=30)
 
     assert state["type"] == "FAILED"
     (told,) = heard()

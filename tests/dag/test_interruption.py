@@ -105,7 +105,21 @@ def test_demo_takes_a_new_folder(command: Run, api_url: str, tmp_path: Path) -> 
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_mends_a_cut_plan(command: Run, api_url: str, tmp_path: Path) -> None:
+    output, plan = tmp_path / "r.jsonl", tmp_path / "r_materialized_inputs.jsonl"
+    line = ("--output", output, "--num-repeats", "2")
+    command("materialize", "--input", EMBEDDED_TASKS, *line)
+    whole = plan.read_bytes()
+    plan.write_bytes(b"".join(whole.splitlines(keepends=True)[:40]))
+
+    done = command("run", "--demo", *line, PREFECT_API_URL=api_url)
+
+    assert done.returncode == 0, done.stderr
+    assert plan.read_bytes() == whole
+    assert keys(output) == planned(output)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_keeps_the_records(
     start: Start, api_url: str, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -114,7 +128,7 @@ def test_a_signal_keeps_the_records(
     (environment,) = environments_of(child.pid)
 
     child.send_signal(number)
-    said, _ = child.communicate(timeout=240)
+    said, _ = child.communicate(timeout=15)
 
     assert child.returncode == 128 + number, said
     assert said.splitlines()[-1].endswith("run the same command again to do the rest")
@@ -141,7 +155,7 @@ def test_a_run_is_cancelled_from_its_page(
 
     url = f"{api_url}/flow_runs/{run['id']}/set_state"
     httpx.post(url, json=told, trust_env=False).raise_for_status()
-    said, _ = child.communicate(timeout=240)
+    said, _ = child.communicate(timeout=40)
 
     assert child.returncode == 143, said
     assert "Traceback" not in said
@@ -160,7 +174,7 @@ def test_after_a_kill_the_rest_is_done(
     (environment,) = environments_of(child.pid)
 
     os.kill(child.pid, signal.SIGKILL)
-    until(lambda: not is_alive(environment), "the environment is gone")
+    until(lambda: not is_alive(environment), "the environment is gone", seconds=5)
     kept = keys(tmp_path / "r.jsonl")
     rest = command(*LONG, PREFECT_API_URL=api_url)
 
@@ -191,7 +205,7 @@ def test_the_run_stops_soon_after_gym_ends(
     collected(tmp_path / "r.jsonl", 20)
 
     os.kill(gym_in(tmp_path), signal.SIGKILL)
-    said, _ = child.communicate(timeout=240)
+    said, _ = child.communicate(timeout=30)
     kept = keys(tmp_path / "r.jsonl")
     rest = command(*on_gym, PREFECT_API_URL=api_url, PYTHONPATH=str(ROOT))
 
@@ -215,9 +229,9 @@ def test_a_signal_ends_the_gym_we_started(
     assert is_alive(gym)
 
     child.send_signal(number)
-    child.communicate(timeout=240)
+    child.communicate(timeout=15)
 
-    until(lambda: not is_alive(gym), "gym is gone")
+    until(lambda: not is_alive(gym), "gym is gone", seconds=10)
 
 
 def test_a_missing_gym_is_told_first(command: Run, tmp_path: Path) -> None:
@@ -238,7 +252,7 @@ def test_a_run_outlives_prefects_server(
     collected(tmp_path / "r.jsonl", 20)
 
     os.killpg(server, signal.SIGKILL)
-    said, _ = child.communicate(timeout=240)
+    said, _ = child.communicate(timeout=60)
 
     assert child.returncode == 0, said
     assert "lost Prefect's server" in said

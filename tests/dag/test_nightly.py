@@ -44,7 +44,7 @@ def policy_of(seed: int) -> Iterator[str]:
     ) as child:
         assert child.stdout is not None
         yield json.loads(child.stdout.readline())["url"]
-        child.communicate(timeout=240)
+        child.communicate(timeout=10)
 
 
 def events_of(deployed: Deployed, output: Path) -> list[dict[str, Any]]:

@@ -32,8 +32,8 @@ wait
 PLANNED = 96
 IN_FLIGHT = 4
 SILENCE_SECONDS = 25  # the others end before they miss their second heartbeat, at 30
-LATE_SECONDS = 45  # how much later than it should Prefect's server may act
-GONE_SECONDS = 60
+LATE_SECONDS = 15  # how much later than it should Prefect's server may act
+GONE_SECONDS = 15
 AWAY_SECONDS = 8
 
 
@@ -140,7 +140,8 @@ def events(deployed: Deployed, run: str, name: str, since: datetime) -> int:
 def test_a_run_outlasts_a_prefect_restart(
     server: PrefectServer, deployed: Deployed, workers: Workers, servers: httpx.Client
 ) -> None:
-    turn(servers, latency_ms=2000)
+    # So slow that the run collects until the server is back and has heard its heart.
+    turn(servers, latency_ms=5000)
     output = deployed.folder / "unheard/r.jsonl"
     worker = workers.one()
     run = start(deployed, output, head_url=str(servers.base_url))
@@ -156,10 +157,10 @@ def test_a_run_outlasts_a_prefect_restart(
     server.start()
     back = datetime.now(UTC)
     beat = "prefect.flow-run.heartbeat"
-    until(lambda: events(deployed, run, beat, back) > 0, "a heartbeat")
+    until(lambda: events(deployed, run, beat, back) > 0, "a heartbeat", seconds=45)
     # Its worker may have lost sight of what is cancelled while the server was away.
     deployed.post(f"flow_runs/{unwanted}/set_state", {"state": {"type": "CANCELLING"}})
-    cancelled = deployed.until(unwanted, "Cancelled", "Crashed")
+    cancelled = deployed.until(unwanted, "Cancelled", "Crashed", seconds=25)
     turn(servers, latency_ms=0)
     state = deployed.until(run, "Completed", "Failed", "Partial", "Crashed")
 
@@ -208,7 +209,7 @@ def test_a_run_outlasts_its_killed_worker(
     workers.one()
     turn(servers, latency_ms=100)
     deployed.post(f"flow_runs/{unwanted}/set_state", {"state": {"type": "CANCELLING"}})
-    cancelled = deployed.until(unwanted, "Cancelled", "Crashed")
+    cancelled = deployed.until(unwanted, "Cancelled", "Crashed", seconds=GONE_SECONDS)
     state = deployed.until(run, "Completed", "Failed", "Partial", "Crashed")
 
     assert state["message"].startswith(f"{PLANNED} of {PLANNED} rollouts collected")
@@ -228,7 +229,7 @@ def test_a_stopped_workers_run_starts_again(
     kept, spent = lines(output)[:10], model.asked - len(lines(output))
 
     workers.one()
-    state = deployed.until(run, "Completed", "Failed", "Partial", seconds=300)
+    state = deployed.until(run, "Completed", "Failed", "Partial", seconds=120)
 
     assert state["message"].startswith(f"{PLANNED} of {PLANNED} rollouts collected")
     assert lines(output)[:10] == kept
@@ -241,7 +242,7 @@ def test_a_stopped_workers_run_starts_again(
     assert names[crash - 1 : crash + 3] == [
         "Running", "Crashed", "Restarting", "AwaitingRetry",
     ]  # fmt: skip
-    assert names.count("Running") >= 2
+    assert names.count("Running") == 2
     assert states[crash]["message"].startswith("no heartbeat for ")
     silent = datetime.fromisoformat(states[crash]["timestamp"]) - stopped.at
     assert silent.total_seconds() < SILENCE_SECONDS + LATE_SECONDS

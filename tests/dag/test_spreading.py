@@ -172,7 +172,7 @@ def test_a_killed_worker_loses_nothing(
     assert holder is not None
     workers.kill_with(holder.pid)
     turn(case.servers, latency_ms=50)
-    said, _ = child.communicate(timeout=240)
+    said, _ = child.communicate(timeout=80)
 
     assert child.returncode == 0, said
     assert "shard 0 of 2 was silent for " in said
@@ -192,7 +192,7 @@ def test_a_signal_keeps_the_shards_records(workers: Workers, case: Case) -> None
 
     child = case.begin(*ON_WORKERS)
     child.send_signal(signal.SIGINT)
-    said, _ = child.communicate(timeout=240)
+    said, _ = child.communicate(timeout=20)
 
     assert child.returncode == 130, said
     assert "the collection ended early: the process was told to stop" in said
@@ -207,7 +207,7 @@ def test_a_run_can_stop_before_any_shard(workers: Workers, case: Case) -> None:
     time.sleep(3)  # the shards are submitted, and wait
 
     child.send_signal(signal.SIGINT)
-    said, _ = child.communicate(timeout=240)
+    said, _ = child.communicate(timeout=30)
 
     assert child.returncode == 130, said
     assert "Traceback" not in said

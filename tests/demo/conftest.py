@@ -32,7 +32,7 @@ def running(*options: str, env: dict[str, str] | None = None) -> Iterator[str]:
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=ROOT, env=env) as child:
         assert child.stdout is not None
         yield orjson.loads(child.stdout.readline())["url"]
-        child.communicate(timeout=60)
+        child.communicate(timeout=10)
     assert child.returncode == 0
 
 

@@ -69,7 +69,7 @@ def test_one_line_says_where_it_listens(
     assert is_up(url_of(child))
 
     child.terminate()
-    out, _ = child.communicate(timeout=60)
+    out, _ = child.communicate(timeout=5)
     assert out == b""
 
 
@@ -83,7 +83,7 @@ def test_a_signal_ends_it_at_once(
 
     child.send_signal(number)
 
-    assert child.wait(timeout=60) == 0
+    assert child.wait(timeout=5) == 0
     assert time.monotonic() - sent < 1.5
 
 
@@ -97,7 +97,7 @@ def test_closing_its_input_ends_it(
         with pytest.raises(httpx.ReadTimeout):
             client.post("/run", content="{}", timeout=0.1)
 
-        child.communicate(timeout=60)
+        child.communicate(timeout=5)
 
     assert child.returncode == 0
 
@@ -132,7 +132,7 @@ def test_a_port_can_be_asked_for(start: Callable[..., subprocess.Popen[bytes]]) 
     first = start(*COMMAND)
     url = url_of(first)
     first.terminate()
-    first.wait(timeout=60)
+    first.wait(timeout=5)
 
     second = start(*COMMAND, "--port", url.rpartition(":")[2])
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import reward_profiling as rp
-from tests.observing import keys, planned
+from tests.observing import keys, planned, turn, wait_for_lines
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,6 +61,28 @@ def test_a_collection_is_awaited_and_done_once(
     assert (first.planned, first.collected, first.missing) == (12, 12, 0)
     assert again.collected == 12
     assert [shard.collected for shard in again.shards] == [0]
+    assert keys(planned_output) == planned(planned_output)
+
+
+def test_a_cancelled_collection_goes_on_later(
+    planned_output: Path, servers: httpx.Client
+) -> None:
+    url, few = str(servers.base_url), rp.CollectOptions(concurrency=2)
+    turn(servers, latency_ms=300)
+
+    async def cancelled() -> None:
+        collecting = asyncio.create_task(rp.collect(planned_output, url, few))
+        await asyncio.to_thread(wait_for_lines, planned_output, 1)
+        collecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await collecting
+
+    asyncio.run(cancelled())
+    before = keys(planned_output)
+    rest = asyncio.run(rp.collect(planned_output, url))
+
+    assert 0 < before.total() < 12
+    assert rest.collected == 12
     assert keys(planned_output) == planned(planned_output)
 
 

@@ -47,7 +47,7 @@ def decide(counts: Counts | None, options: SelectOptions) -> Decision:
         return Decision("undetermined", f"fewer than {needed} scored rollouts", rate)
     place = options.band.place(rate)
     if options.has_band and place:
-        reason = "passes too seldom" if place < 0 else "passes too often"
+        reason = "passes too rarely" if place < 0 else "passes too often"
         return Decision("rejected", reason, rate)
     if options.drop_zero_signal and not counts.has_signal:
         return Decision("rejected", "all rewards are the same", rate)

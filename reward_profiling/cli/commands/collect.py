@@ -95,14 +95,18 @@ def collect(
     return _show(summary, scope.exit_code)
 
 
-class _Terminal(Watcher):
-    """Shows how a collection goes."""
-
-    def __init__(self, concurrency: int = 1) -> None:
-        self._concurrency = concurrency
+class _Spoken(Watcher):
+    """Prints what is said."""
 
     def say(self, sentence: str) -> None:
         err.print(sentence)
+
+
+class _Terminal(_Spoken):
+    """Shows how a collection goes, too."""
+
+    def __init__(self, concurrency: int) -> None:
+        self._concurrency = concurrency
 
     @contextmanager
     def collecting(self) -> Iterator[ObserveProgress]:
@@ -142,7 +146,7 @@ def aggregate(
         head_url: Head server of the running servers, such as http://127.0.0.1:11000.
         options: Which rollouts without a reward count as zero.
     """
-    asked = aggregate_output(output, head_url, options, watcher=_Terminal())
+    asked = aggregate_output(output, head_url, options, watcher=_Spoken())
     summary = asyncio.run(asked)
     for warning in summary.warnings:
         warn(warning)

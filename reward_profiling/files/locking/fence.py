@@ -14,13 +14,17 @@ from reward_profiling.files.locking.lock_holder import RENEWALS, pulse
 
 # Not the monotonic clock, which stands still while a machine is suspended.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_KEPT = (
+    "This process writes nothing more. Every record is kept; run the same command again"
+    " when no other run writes the output"
+)
 
 
 class Fence:
     """What a writer asks before it writes; it is cheap between two looks."""
 
     def __init__(self, *locks: Path) -> None:
-        """Note which of the locks this process holds; none says nothing for ever."""
+        """Note which of the locks this process holds; without one it never refuses."""
         self._lock: Path | None = None
         self._token, self._interval = "", 0.0
         for lock in locks:
@@ -37,20 +41,25 @@ class Fence:
         """Refuse to go on where the lock has another holder.
 
         The file is looked at once in a sixth of the lease, so after every pause that
-        could have lost the lock.
+        could have lost the lock. One that cannot be read just now decides nothing: it
+        is looked at again before the next write.
 
         Raises:
-            LockLostError: it has; names the file and the new holder.
+            LockLostError: it has, or is gone; names the file, and the new holder.
         """
         now = time.clock_gettime(_CLOCK)
         if self._lock is None or now - self._looked < self._interval:
             return
         beat = pulse(self._lock)
-        if beat is None or beat.holder.token != self._token:
-            owner = "another run" if beat is None else str(beat.holder)
+        if beat is None and not self._lock.exists():
             raise LockLostError(
-                f"the lock {self._lock} passed to {owner} while this process was"
-                " stopped. It writes nothing more: every record is kept, and the other"
-                " run collects the rest"
+                f"the lock {self._lock} is gone: another run took it and has ended, or"
+                f" someone removed it. {_KEPT}"
             )
-        self._looked = now
+        if beat is not None:
+            if beat.holder.token != self._token:
+                raise LockLostError(
+                    f"the lock {self._lock} passed to {beat.holder} while this process"
+                    f" was stopped. {_KEPT}"
+                )
+            self._looked = now

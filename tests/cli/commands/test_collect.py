@@ -94,7 +94,7 @@ def test_after_a_signal_the_rest_is_asked_for(
     wait_for_lines(plan, 69)
 
     child.send_signal(number)
-    said, _ = child.communicate(timeout=60)
+    said, _ = child.communicate(timeout=15)
     turn(servers, hang_match="")
     rest = command(*collect(plan, servers))
 
@@ -130,7 +130,7 @@ def test_a_kill_loses_and_repeats_no_rollout(
     wait_for_lines(plan, 10)
 
     child.kill()
-    child.wait(timeout=60)
+    child.wait(timeout=10)
     turn(servers, latency_ms=0.0)
     assert command(*collect(plan, servers)).returncode == 0
 

@@ -58,7 +58,7 @@ def seen_in_terminal(
             drawn += chunk
     except OSError:  # how a terminal says that the other end is closed
         pass
-    child.wait(timeout=60)
+    child.wait(timeout=10)
     os.close(ours)
     return drawn.decode()
 

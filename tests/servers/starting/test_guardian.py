@@ -90,17 +90,17 @@ def sleepers(parent: Path) -> list[int]:
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 3", 3)])
 def test_the_exit_code_is_passed_on(start: Start, script: str, code: int) -> None:
-    assert start(script).wait(timeout=60) == code
+    assert start(script).wait(timeout=5) == code
 
 
 def test_a_signal_gives_the_shells_exit_code(start: Start) -> None:
-    assert start("kill -9 $$").wait(timeout=60) == 128 + signal.SIGKILL
+    assert start("kill -9 $$").wait(timeout=5) == 128 + signal.SIGKILL
 
 
 def test_everything_printed_is_in_the_log(start: Start, log: Path) -> None:
     log.write_text("earlier\n")
 
-    start("echo out; echo err >&2").wait(timeout=60)
+    start("echo out; echo err >&2").wait(timeout=5)
 
     assert log.read_text() == "earlier\nout\nerr\n"
 
@@ -128,7 +128,7 @@ def test_closing_its_input_interrupts_it(start: Start, log: Path) -> None:
     child = start(STAY)
     assert until(said(log, "started"))
 
-    child.communicate(timeout=60)
+    child.communicate(timeout=5)
 
     assert child.returncode == 0
     assert said(log, "stopped")()
@@ -140,7 +140,7 @@ def test_an_ignored_interrupt_ends_in_a_kill(start: Start, log: Path) -> None:
     assert until(said(log, "started"))
     let_go = time.monotonic()
 
-    child.communicate(timeout=60)
+    child.communicate(timeout=5)
 
     assert 0.3 <= time.monotonic() - let_go < 3
     assert not is_running(pid_after(log, "started"))
@@ -233,6 +233,6 @@ def test_a_folder_is_deleted_once_unused(log: Path, tmp_path: Path) -> None:
 
 
 def test_a_log_is_for_its_owner_only(start: Start, log: Path) -> None:
-    start("exit 0").wait(timeout=60)
+    start("exit 0").wait(timeout=5)
 
     assert log.stat().st_mode & 0o777 == 0o600
