@@ -18,6 +18,7 @@ RewardProfilingError(Exception)
     ├── GymUnavailableError            transport, timeout, 408, 425, 429, 5xx: retry
     │   └── ReplyLostError             the same, but the server may have done the work
     └── GymRejectedError               any other status or an unusable body: do not
+        └── ContextLengthError         the prompt, or the conversation, is too long
 ```
 
 A bad rollout is data: a `GymError` on `/run` becomes a failure record. Only a broken
@@ -161,3 +162,7 @@ class ReplyLostError(GymUnavailableError):
 
 class GymRejectedError(GymError):
     """The server answered, and the answer will not change by asking again."""
+
+
+class ContextLengthError(GymRejectedError):
+    """The model refused the request: it is longer than the model's context."""

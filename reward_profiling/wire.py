@@ -46,6 +46,7 @@ OBSERVATIONS = frozenset({"ng_model_call_capture", "ng_perf", "ng_trajectory"})
 # Failure classes that the client gives, and the statuses that mean "not the agent".
 REQUEST_FAILED = "agent_request_failed"
 RUN_ERROR = "agent_run_error"
+CONTEXT_LENGTH = "context_length_exceeded"  # ours: Gym has no class for it
 ENVIRONMENT_FAILED = "environment_server_failed"
 REQUEST_FAILED_STATUSES = frozenset({429, 502, 503, 504})
 

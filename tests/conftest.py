@@ -22,7 +22,7 @@ COMMAND = str(Path(sys.executable).with_name("reward-profiling"))
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that wait longest: the others fill the gaps beside them."""
-    slow = ("test_spreading", "test_deployed", "test_interruption")
+    slow = ("test_outlasting", "test_spreading", "test_deployed", "test_interruption")
     places = {name: place for place, name in enumerate(slow)}
 
     def place(item: pytest.Item) -> tuple[bool, int]:

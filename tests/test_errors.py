@@ -21,6 +21,7 @@ BASES = [
     (errors.GymUnavailableError, errors.GymError, RuntimeError),
     (errors.ReplyLostError, errors.GymUnavailableError, RuntimeError),
     (errors.GymRejectedError, errors.GymError, RuntimeError),
+    (errors.ContextLengthError, errors.GymRejectedError, RuntimeError),
 ]
 LEAVES = [leaf for leaf, _, _ in BASES]
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from reward_profiling.errors import GymError
+from reward_profiling.errors import ContextLengthError, GymError
 from reward_profiling.numerics.figures import percent
 from reward_profiling.planning.row_members import RolloutKey
 
@@ -63,41 +63,69 @@ class FailureBudget:
         return None
 
 
+_OF_THE_REQUEST = frozenset({400, 413, 422})
+"""Statuses by which a server says that the request itself is wrong."""
+
+
+def is_requests_own(error: GymError) -> bool:
+    """Say whether an error is about the one request, and so the task's own."""
+    return isinstance(error, ContextLengthError) or error.status in _OF_THE_REQUEST
+
+
 @dataclass(slots=True)
 class Streak:
     """Failures one after another with the same words, and nothing else between.
 
-    One wrong setting, such as a bad key, fails every rollout in the same way. Such
-    failures are no attempts of the rollouts, so the caller holds them back.
+    One wrong setting, such as a bad key, fails the rollouts of every task in the same
+    way. Such failures are no attempts of the rollouts, so the caller holds them back.
+    A few broken tasks fail alike, too: what counts are different tasks.
     """
 
     limit: int
+    """Rollouts that may fail alike, and tasks, where the plan has so many."""
+    num_tasks: int
+    """Tasks of the plan, counted to `limit`."""
     signature: str | None = None
     message: str = ""
     """The last error's own words."""
+    is_charged: bool = False
+    """Whether its failures count as attempts, since they are about the requests."""
     keys: set[RolloutKey] = field(default_factory=set)
 
     def add(self, error: GymError, key: RolloutKey) -> bool:
         """Note a failure of rollout `key`; say whether it continues the streak."""
+        if self.is_over_limit:
+            return True
         signature = signature_of(error)
         continues = self.signature == signature
         if not continues:
             self.signature, self.keys = signature, set()
         self.keys.add(key)
-        self.message = str(error)
+        self.message, self.is_charged = str(error), is_requests_own(error)
         return continues
 
     def end(self) -> None:
-        """Note a success: whatever failed, not everything fails alike."""
-        self.signature, self.keys = None, set()
+        """Note a success: whatever failed, not everything fails alike.
+
+        One that comes after the streak has stopped the run does not change that.
+        """
+        if not self.is_over_limit:
+            self.signature, self.keys = None, set()
+
+    @property
+    def num_failed_tasks(self) -> int:
+        """Different tasks in the streak."""
+        return len({task for task, _ in self.keys})
 
     @property
     def is_over_limit(self) -> bool:
-        """Whether so many rollouts failed alike that the rest would too.
+        """Whether so many rollouts of so many tasks failed alike that the rest would.
 
-        They must be of two tasks or more: all repeats of one broken task fail alike.
+        All tasks of a small plan will do, but not a single one: all repeats of one
+        broken task fail alike.
         """
-        return len(self.keys) >= self.limit and len({task for task, _ in self.keys}) > 1
+        needed = max(2, min(self.limit, self.num_tasks))
+        return len(self.keys) >= self.limit and self.num_failed_tasks >= needed
 
 
 def signature_of(error: GymError) -> str:

@@ -40,6 +40,9 @@ class OpenShard:
     """(agent, task source) of its rows: who runs them, and whose verifier scores."""
     stamped: set[tuple[str, str | None]] = field(default_factory=set)
     """(environment server, agent) of the rows that are sent to a server by its name."""
+    tasks: set[int | str] = field(default_factory=set)
+    """Its tasks, or as many of them as may fail alike."""
+    most_tasks: int = 0
 
     def add(self, planned: PlannedRollout) -> None:
         """Count one of its rollouts."""
@@ -48,6 +51,8 @@ class OpenShard:
             self.pairs.add((planned.agent, planned.stamps.get(wire.TASK_SOURCE)))
         if planned.server is not None:
             self.stamped.add((planned.server, planned.agent))
+        if len(self.tasks) < self.most_tasks:
+            self.tasks.add(planned.key[0])
         known.planned += 1
         self.planned += 1
         if self.ledger.is_owed(planned.key):
@@ -116,7 +121,9 @@ def open_shard(
         )
     ledger = Ledger(options.max_attempts, options.retry_given_up)
     own = files.shard(index, count)
-    shard = OpenShard(files, own, index, count, ledger)
+    shard = OpenShard(
+        files, own, index, count, ledger, most_tasks=options.identical_failures
+    )
     shard.damaged = read_parts(files, ledger, own if mends else None)
     keys = KeySet()
     for planned in read_planned(files.materialized_inputs, index, count):

@@ -63,8 +63,9 @@ class CollectOptions(Checked):
     share of those finished, such as "10%", judged from ten on. Default: no bound."""
 
     identical_failures: Annotated[int, Ge(2)] = 10
-    """Stop when so many rollouts of two tasks or more fail one after another with the
-    same words; they are not counted as attempts."""
+    """Stop when rollouts of so many tasks, or of all in a smaller plan, fail one after
+    another with the same words; they are not counted as attempts. Errors about single
+    requests (400, 413, 422, context length) are, and stop nothing beside a success."""
 
     time_budget: Seconds | None = None
     """Stop collecting after this long. No rollout is started that is not likely to

@@ -56,7 +56,7 @@ async def collect_shard(
             " rollouts are collected again",
         )
     with Journals.opened(shard.own, shard.own.lock, shard.files.lock) as journals:
-        streak = Streak(options.identical_failures)
+        streak = Streak(options.identical_failures, len(shard.tasks))
         recorder = Recorder(journals, progress, observe, streak)
         async with _window(shard, routes, options, recorder) as window:
             if shard.owed:

@@ -16,6 +16,7 @@ import yaml
 
 from reward_profiling import wire
 from reward_profiling.errors import (
+    ContextLengthError,
     GymError,
     GymRejectedError,
     GymUnavailableError,
@@ -24,6 +25,7 @@ from reward_profiling.errors import (
 )
 from reward_profiling.servers.backoff import retry_after_seconds
 from reward_profiling.servers.http_transport import AiohttpTransport, ReplyTooLargeError
+from reward_profiling.texts.context_length import is_about_context_length
 from reward_profiling.texts.error_texts import innermost
 from reward_profiling.texts.redaction import learn_configuration, redact
 from reward_profiling.texts.secret_values import without_secrets
@@ -244,6 +246,9 @@ def _raise_for_status(reply: httpx.Response) -> None:
     message = f"{reply.request.url} answered {reason}{said}"
     retryable = status in _RETRY_STATUSES or reply.is_server_error
     error: type[GymError] = GymUnavailableError if retryable else GymRejectedError
+    # An agent passes its model's refusal on as a 500, which looks like a fault.
+    if status not in _RETRY_STATUSES and is_about_context_length(text):
+        error = ContextLengthError
     raise error(
         message,
         kind="HTTPStatusError",

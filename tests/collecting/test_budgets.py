@@ -6,9 +6,15 @@ from reward_profiling.collecting.budgets import (
     FailureBudget,
     Streak,
     drain_margin,
+    is_requests_own,
     signature_of,
 )
-from reward_profiling.errors import GymRejectedError, GymUnavailableError
+from reward_profiling.errors import (
+    ContextLengthError,
+    GymError,
+    GymRejectedError,
+    GymUnavailableError,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,27 +63,64 @@ def test_errors_are_alike_but_for_numbers() -> None:
     assert signature_of(one) != signature_of(refused("quota"))
 
 
-def test_a_streak_needs_two_tasks() -> None:
-    streak = Streak(limit=3)
-    for repeat in range(5):
-        streak.add(refused("bad key"), (0, repeat))
+def test_a_streak_needs_as_many_tasks() -> None:
+    streak = Streak(limit=3, num_tasks=30)
+    for task, repeat in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1)):
+        streak.add(refused("bad key"), (task, repeat))
     assert not streak.is_over_limit
 
-    streak.add(refused("bad key"), (1, 0))
+    streak.add(refused("bad key"), (2, 0))
 
     assert streak.is_over_limit
-    assert streak.message == "x"
+    assert (streak.num_failed_tasks, streak.message) == (3, "x")
+
+
+@pytest.mark.parametrize(("num_tasks", "is_over"), [(2, True), (3, False)])
+def test_all_tasks_of_a_small_plan_will_do(num_tasks: int, is_over: bool) -> None:  # noqa: FBT001
+    streak = Streak(limit=4, num_tasks=num_tasks)
+    for task, repeat in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        streak.add(refused("bad key"), (task, repeat))
+
+    assert streak.is_over_limit == is_over
 
 
 def test_a_streak_ends_with_any_other_outcome() -> None:
-    streak = Streak(limit=2)
+    streak = Streak(limit=2, num_tasks=9)
     assert not streak.add(refused("a"), (0, 0))
-    assert streak.add(refused("a"), (1, 0))
     assert not streak.add(GymUnavailableError("b"), (2, 0))
     streak.end()
 
     assert not streak.is_over_limit
     assert not streak.add(refused("a"), (3, 0))
+
+
+def test_what_has_stopped_a_run_stays_its_reason() -> None:
+    streak = Streak(limit=2, num_tasks=9)
+    for task in range(2):
+        streak.add(refused("a"), (task, 0))
+
+    streak.end()
+    streak.add(refused("another"), (5, 0))
+
+    assert streak.is_over_limit
+    assert streak.keys == {(0, 0), (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("error", "is_own"),
+    [
+        (GymRejectedError("x", status=400), True),
+        (GymRejectedError("x", status=413), True),
+        (GymRejectedError("x", status=422), True),
+        (ContextLengthError("x", status=500), True),
+        (GymRejectedError("x", status=401), False),
+        (GymRejectedError("x", status=404), False),
+        (GymUnavailableError("x", status=500), False),
+        (GymUnavailableError("x"), False),
+    ],
+)
+def test_some_errors_are_about_the_request(error: GymError, is_own: bool) -> None:  # noqa: FBT001
+    assert is_requests_own(error) == is_own
 
 
 @given(st.lists(st.floats(0.001, 1e4), max_size=40))

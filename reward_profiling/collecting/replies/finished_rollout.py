@@ -9,7 +9,7 @@ import orjson
 
 from reward_profiling import wire
 from reward_profiling.collecting.replies.strict_json import encodable
-from reward_profiling.errors import GymError
+from reward_profiling.errors import ContextLengthError, GymError
 from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
 from reward_profiling.servers.routes import Route
 
@@ -57,8 +57,7 @@ def finished_by_error(
 ) -> FinishedRollout:
     """Turn a request that came to nothing into a failure record (§1.3)."""
     status, message = error.status, redact(str(error))
-    unreachable = status is None or status in wire.REQUEST_FAILED_STATUSES
-    failure_class = wire.REQUEST_FAILED if unreachable else wire.RUN_ERROR
+    failure_class = _class_of(error)
     failure = {
         wire.FAILURE_CLASS: failure_class,
         wire.FAILURE_TYPE: error.kind,
@@ -72,6 +71,13 @@ def finished_by_error(
         failure_class=failure_class,
         message=message,
     )
+
+
+def _class_of(error: GymError) -> str:
+    if isinstance(error, ContextLengthError):
+        return wire.CONTEXT_LENGTH
+    unreachable = error.status is None or error.status in wire.REQUEST_FAILED_STATUSES
+    return wire.REQUEST_FAILED if unreachable else wire.RUN_ERROR
 
 
 def _cut(body: str | None) -> str | None:

@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from reward_profiling.collecting.budgets import Streak, signature_of
+from reward_profiling.collecting.budgets import (
+    Streak,
+    is_requests_own,
+    signature_of,
+)
 from reward_profiling.collecting.on_disk.journal import SYNC_SECONDS, Journal
 from reward_profiling.collecting.on_disk.timings import timing_line
 from reward_profiling.collecting.progress import ObserveProgress, Progress
@@ -20,7 +24,7 @@ from reward_profiling.collecting.replies.finished_rollout import (
     Destination,
     FinishedRollout,
 )
-from reward_profiling.errors import GymError
+from reward_profiling.errors import ContextLengthError, GymError
 from reward_profiling.files.locking.fence import Fence
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
@@ -126,15 +130,30 @@ class Recorder:
         kind = signature_of(error) if error else f"{failure_class} {message[:80]}"
         said = f"{planned.name} failed ({failure_class}): {message or 'no message'}"
         self.tell_once(f"failed {kind}", said)
-        if error is None or not self.streak.add(error, planned.key):
-            self._write_held(keep_streak=error is not None)
-        if finished.destination is Destination.FAILURES:
+        in_streak = error is not None and self._may_be_general(error)
+        if error is None or not in_streak or not self.streak.add(error, planned.key):
+            self._write_held(keep_streak=in_streak)
+        if finished.destination is not Destination.FAILURES:
+            return
+        if error is None or is_requests_own(error):
+            self.journals.failures.append(finished.line)
+        else:
             self._held.append((planned.runner, finished))
-        if error is None:
-            self._write_held()
+
+    def _may_be_general(self, error: GymError) -> bool:
+        """Say whether an error may fail all tasks, rather than be of the one request.
+
+        A request can be wrong in itself, but not where no request has ever been right.
+        """
+        if isinstance(error, ContextLengthError):
+            return False
+        has_records = self.progress.found + self.progress.collected > 0
+        return not (is_requests_own(error) and has_records)
 
     def _write_held(self, *, keep_streak: bool = False) -> None:
         """Write the failures held back; what they have in common is over."""
+        if self.streak.is_over_limit:
+            return  # it has been said that they are no attempts
         for _, failure in self._held:
             self.journals.failures.append(failure.line)
         self._held.clear()

@@ -56,10 +56,13 @@ class StopRules:
     def _same_failures(self) -> Stop | None:
         if not self.streak.is_over_limit:
             return None
+        charged = "count" if self.streak.is_charged else "do not count"
         return Stop(
-            f"{len(self.streak.keys)} rollouts in a row failed in the same way, and the"
-            f" rest probably would, too: {self.streak.message}. They do not count as"
-            " attempts; fix the cause and run the same command again",
+            f"{len(self.streak.keys)} rollouts of {self.streak.num_failed_tasks} tasks"
+            " in a row failed in the same way, and the rest probably would, too:"
+            f" {self.streak.message}. They {charged} as attempts. Fix the cause and run"
+            " the same command again; --identical-failures raises the limit of"
+            f" {self.streak.limit}",
             SIGNAL_DRAIN_SECONDS,
             is_failure=True,
         )

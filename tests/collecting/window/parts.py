@@ -54,7 +54,7 @@ class Heard:
 
 
 def recorder(journals: Journals, heard: Heard, limit: int = 3) -> Recorder:
-    return Recorder(journals, Progress(planned=9), heard, Streak(limit))
+    return Recorder(journals, Progress(planned=9), heard, Streak(limit, num_tasks=9))
 
 
 def asker(answer: Answer, recorder: Recorder, **options: Any) -> Asker:  # noqa: ANN401

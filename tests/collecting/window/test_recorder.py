@@ -3,7 +3,7 @@
 import pytest
 
 from reward_profiling.collecting.window.recorder import Journals, Recorder, Took
-from reward_profiling.errors import GymRejectedError
+from reward_profiling.errors import ContextLengthError, GymError, GymRejectedError
 from reward_profiling.files.run_files import RunFiles
 from tests.collecting.window.parts import Heard, failure, planned, recorder, rows
 from tests.collecting.window.parts import success as succeeded
@@ -22,8 +22,10 @@ def keeping(journals: Journals, heard: Heard) -> Recorder:
     return recorder(journals, heard)
 
 
-def fail(keeping: Recorder, task: int, said: str = "quota") -> None:
-    rollout, error = planned(task), GymRejectedError(said, status=403)
+def fail(
+    keeping: Recorder, task: int, said: str = "quota", error: GymError | None = None
+) -> None:
+    rollout, error = planned(task), error or GymRejectedError(said, status=403)
     keeping.record(rollout, failure(rollout, error), error, TOOK)
 
 
@@ -80,6 +82,55 @@ def test_too_long_a_streak_is_taken_back(keeping: Recorder, files: RunFiles) -> 
     assert keeping.streak.is_over_limit
     assert rows(files.failures) == []
     assert keeping.progress.failed == 0
+
+
+def test_a_late_success_charges_no_streak(keeping: Recorder, files: RunFiles) -> None:
+    for task in range(3):
+        fail(keeping, task)
+
+    succeed(keeping, 4)
+    fail(keeping, 5, said="another")
+    keeping.close()
+
+    assert rows(files.failures) == []
+    assert [row["_ng_task_index"] for row in rows(files.rollouts)] == [4]
+    assert keeping.progress.failed == 0
+
+
+def test_requests_that_were_never_right_stop_the_run(
+    keeping: Recorder, files: RunFiles
+) -> None:
+    for task in range(3):
+        fail(keeping, task, error=GymRejectedError("no such field", status=422))
+
+    keeping.close()
+
+    assert keeping.streak.is_over_limit
+    assert keeping.streak.is_charged
+    assert [row["_ng_task_index"] for row in rows(files.failures)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_bad_request_beside_a_success_is_its_own(
+    keeping: Recorder, files: RunFiles, status: int
+) -> None:
+    succeed(keeping, 9)
+    for task in range(4):
+        fail(keeping, task, error=GymRejectedError("no such field", status=status))
+
+    assert not keeping.streak.is_over_limit
+    assert len(rows(files.failures)) == 4
+
+
+def test_a_request_that_is_too_long_stops_nothing(
+    keeping: Recorder, files: RunFiles
+) -> None:
+    for task in range(4):
+        fail(keeping, task, error=ContextLengthError("too long", status=500))
+
+    assert not keeping.streak.is_over_limit
+    classes = {row["_ng_failure_class"] for row in rows(files.failures)}
+    assert classes == {"context_length_exceeded"}
 
 
 def test_unkept_replies_are_counted(keeping: Recorder, files: RunFiles) -> None:

@@ -47,8 +47,10 @@ def test_a_repeated_error_comes_first(keeping: Recorder) -> None:
 
     assert stop is not None
     assert stop.is_failure
-    assert stop.reason.startswith("2 rollouts in a row failed in the same way")
+    said = "2 rollouts of 2 tasks in a row failed in the same way"
+    assert stop.reason.startswith(said)
     assert "no such key. They do not count as attempts" in stop.reason
+    assert stop.reason.endswith("--identical-failures raises the limit of 2")
 
 
 def test_too_many_failures_precede_the_time(keeping: Recorder) -> None:
