@@ -1,5 +1,4 @@
-# For a person: `make demo` and `make test`; for who changes the code also `make check`
-# (a minute) and `make test-long` (the tests that `make test` leaves out).
+# For a person: `make demo` and `make test`; for who changes the code also `make check`.
 # Each sets everything up first.
 
 VENV := .venv
@@ -8,12 +7,12 @@ READY := $(VENV)/.ready
 # Tests that start no server and no browser, and make no wheel.
 PURE := tests/choosing tests/insights tests/numerics tests/planning tests/profiling \
   tests/texts tests/test_values.py tests/test_errors.py tests/test_architecture.py
-# Tests of machines that are lost, of folders that are not ours, of the wheel: they
-# wait for minutes, or have a Prefect server of their own.
+# Tests that wait for minutes: of deployments and workers, of machines that are lost, of
+# the wheel. `make test ALL=1` runs them, too.
 LONG := tests/dag/test_outlasting.py tests/dag/test_spreading.py \
-  tests/dag/test_foreign_names.py tests/test_wheel.py
+  tests/dag/test_deployed.py tests/dag/test_foreign_names.py tests/test_wheel.py
 
-.PHONY: demo check test test-long lint format bench bench-profile lock
+.PHONY: demo check test lint format bench bench-profile lock
 
 demo: $(READY)
 	@$(BIN)/reward-profiling demo
@@ -28,10 +27,8 @@ check: lint
 	$(BIN)/pytest -q -n 2 $(PURE)
 
 test: lint
-	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder $(LONG:%=--ignore=%)
-
-test-long: $(READY)
-	$(BIN)/pytest -q -n 2 --dist loadfile $(LONG)
+	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder \
+	  $(if $(ALL),,$(LONG:%=--ignore=%))
 
 # GYM=PATH of Gym's own command compares with it.
 bench: $(READY)

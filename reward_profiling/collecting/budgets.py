@@ -82,7 +82,7 @@ class Streak:
     """
 
     limit: int
-    """Rollouts that may fail alike, and tasks, where the plan has so many."""
+    """Rollouts that may fail alike."""
     num_tasks: int
     """Tasks of the plan, counted to `limit`."""
     signature: str | None = None
@@ -121,10 +121,10 @@ class Streak:
     def is_over_limit(self) -> bool:
         """Whether so many rollouts of so many tasks failed alike that the rest would.
 
-        All tasks of a small plan will do, but not a single one: all repeats of one
-        broken task fail alike.
+        Half as many tasks as rollouts, or all tasks of a smaller plan, but not a single
+        one: all repeats of one broken task fail alike.
         """
-        needed = max(2, min(self.limit, self.num_tasks))
+        needed = max(2, min((self.limit + 1) // 2, self.num_tasks))
         return len(self.keys) >= self.limit and self.num_failed_tasks >= needed
 
 

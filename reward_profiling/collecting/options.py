@@ -63,9 +63,10 @@ class CollectOptions(Checked):
     share of those finished, such as "10%", judged from ten on. Default: no bound."""
 
     identical_failures: Annotated[int, Ge(2)] = 10
-    """Stop when rollouts of so many tasks, or of all in a smaller plan, fail one after
-    another with the same words; they are not counted as attempts. Errors about single
-    requests (400, 413, 422, context length) are, and stop nothing beside a success."""
+    """Stop when so many rollouts fail one after another with the same words, of half as
+    many tasks or all of a smaller plan; they are not counted as attempts. Errors about
+    single requests (400, 413, 422, context length) are, and stop nothing once any
+    rollout has succeeded."""
 
     time_budget: Seconds | None = None
     """Stop collecting after this long. No rollout is started that is not likely to

@@ -10,6 +10,7 @@ from reward_profiling.profiling.finding import SEVERITIES, Evidence, Finding
 from reward_profiling.profiling.options import Strictness
 from reward_profiling.profiling.summary.run_summary import RunSummary
 from reward_profiling.reporting.summary_words import headline
+from reward_profiling.texts.visible import visible
 
 RUN_TAG = "reward-profiling"
 """On every run that automations watch: those of the deployments, and of the command."""
@@ -66,7 +67,7 @@ def state_message(summary: RunSummary) -> str:
         said += f"; ended early: {summary.stopped}"
     if needs:
         said += f"; needs attention: {_sentences(needs)}"
-    return shortened(said)
+    return shortened(visible(said))
 
 
 def _sentences(findings: Sequence[Finding]) -> str:

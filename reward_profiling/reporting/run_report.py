@@ -12,6 +12,7 @@ from reward_profiling.insights.document import Insights
 from reward_profiling.insights.section import Section
 from reward_profiling.numerics.figures import measured, percent
 from reward_profiling.profiling.summary.run_summary import AgentSummary, RunSummary
+from reward_profiling.reporting.markdown import code, escaped
 from reward_profiling.reporting.outcome import shortened
 from reward_profiling.reporting.summary_words import headline, mean_with_error, notices
 
@@ -198,7 +199,14 @@ def report(facts: RunFacts) -> str:
             "",
             *_table(slow),
         ]
-    lines += ["", "## Files", "", f"In `{facts.folder}`:", "", *_file_lines(summary)]
+    lines += [
+        "",
+        "## Files",
+        "",
+        f"In {code(facts.folder)}:",
+        "",
+        *_file_lines(summary),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -224,12 +232,12 @@ def _stops_and_warnings(summary: RunSummary) -> list[str]:
 
 
 def _whose(agent: str | None) -> str:
-    return f"`{agent}`: " if agent else ""
+    return f"{code(agent)}: " if agent else ""
 
 
 def _escaped(text: str) -> str:
     """Return text that Markdown shows as it is, on one line, cut where it is long."""
-    return _one_line(text).translate(_ESCAPES)
+    return escaped(_one_line(text))
 
 
 def _with_code(text: str) -> str:
@@ -238,8 +246,7 @@ def _with_code(text: str) -> str:
     if len(parts) % 2 == 0:
         return _escaped(text)
     return "".join(
-        f"`{part}`" if place % 2 else part.translate(_ESCAPES)
-        for place, part in enumerate(parts)
+        code(part) if place % 2 else escaped(part) for place, part in enumerate(parts)
     )
 
 
@@ -247,12 +254,9 @@ def _one_line(text: str) -> str:
     return shortened(" ".join(text.split()), _MAX_SENTENCE)
 
 
-_ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_<>[]|"})
-
-
 def _file_lines(summary: RunSummary) -> list[str]:
     paths = (summary.output, *summary.files)
-    return [f"- `{path.rpartition('/')[2]}`" for path in paths]
+    return [f"- {code(path.rpartition('/')[2])}" for path in paths]
 
 
 def _table(rows: Sequence[Row]) -> list[str]:

@@ -32,6 +32,9 @@ from reward_profiling.texts.secret_values import without_secrets
 
 _JSON = {"Content-Type": "application/json"}
 _SHOWN_CHARACTERS = 300
+_READ = 16_384
+"""Characters of an error's body that are looked at; a failure shows 2,000."""
+_READ_BYTES = 262_144
 _RETRY_STATUSES = frozenset({408, 425, 429})
 _HEAD_SECONDS = 30.0
 _AGGREGATE_SECONDS = 900.0
@@ -236,13 +239,13 @@ def _raise_for_status(reply: httpx.Response) -> None:
         return
     status = reply.status_code
     # JSON is UTF-8; the charset that a header names may not be one of text at all.
-    text = redact(reply.content.decode("utf-8", "replace"))
+    text = redact(reply.content[:_READ_BYTES].decode("utf-8", "replace"), _READ)
     # What is unwrapped may show a secret that was spelled otherwise before.
-    shown = redact(innermost(text))
+    shown = redact(innermost(text), _SHOWN_CHARACTERS)
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[:_SHOWN_CHARACTERS] + "…"
     said = f": {shown}" if shown else ", with an empty body"
-    reason = f"{status} {reply.reason_phrase}".rstrip()
+    reason = redact(f"{status} {reply.reason_phrase}", _SHOWN_CHARACTERS).rstrip()
     message = f"{reply.request.url} answered {reason}{said}"
     retryable = status in _RETRY_STATUSES or reply.is_server_error
     error: type[GymError] = GymUnavailableError if retryable else GymRejectedError

@@ -1,5 +1,6 @@
 """Servers for one run: found where they run, or started and stopped with it."""
 
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ from reward_profiling.servers.starting.gym_command import (
 )
 from reward_profiling.servers.starting.gym_start import GymStart
 from reward_profiling.stop_scope import StopScope
-from reward_profiling.texts.redaction import scrub
+from reward_profiling.texts.redaction import learn, scrub
 
 _MOST_STARTS = 3
 
@@ -53,6 +54,7 @@ async def serving(
         ServersNotReadyError: servers could not be started.
         ConfigError: they cannot be started so.
     """
+    learn([os.environ.get(options.key_variable, "")])
     if options.head_url is not None:
         yield options.head_url.rstrip("/")
     elif options.demo:

@@ -14,7 +14,9 @@ from reward_profiling.texts.secret_values import (
 )
 
 _MOST_CHARACTERS = 262_144
-"""Longer texts are cut here: no message shows more of an error."""
+_BEGINNING = 8_192
+_LONGEST = 24_576
+"""Characters that a secret's look takes at most, and a known one in any spelling."""
 
 
 class _Known:
@@ -41,9 +43,19 @@ def learn_configuration(config: object) -> None:
     learn(secret_values(config, os.environ))
 
 
-def redact(text: str) -> str:
-    """Return a text without the secrets that are known, or that look like one."""
-    return _known.redactor(text[:_MOST_CHARACTERS])
+def redact(text: str, most: int = _MOST_CHARACTERS) -> str:
+    """Return a text without the secrets that are known, or that look like one.
+
+    A text longer than `most` is cut, and what is beyond costs nothing. A secret across
+    the cut would not be known by its first half: more is read, and the end left out.
+    """
+    said = _known.redactor(text[: most + _LONGEST])
+    return said if len(text) <= most + _LONGEST else said[: len(said) - _LONGEST]
+
+
+def redact_beginning(text: str) -> str:
+    """Return the first few thousand characters of a text, redacted: an error's body."""
+    return redact(text, _BEGINNING)
 
 
 def scrub(path: Path) -> None:

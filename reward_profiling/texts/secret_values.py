@@ -7,6 +7,7 @@ records of successful rollouts are not changed.
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from urllib.parse import quote
 REDACTED = "[redacted]"
 _SHORTEST = 4
 _SHORTEST_OF_WEAK = 6
+_SHORTEST_IN_BASE64 = 8
 _PLACEHOLDERS = frozenset({
     "", "???", "default", "dummy", "dummy_key", "empty", "fake", "local", "none",
     "not-needed", "null", "placeholder", "test", "true", "false", "unset",
@@ -35,7 +37,7 @@ _SCHEME = re.compile(r"(?i)\s*(?:bearer|basic|token|apikey)\s+(\S+)\s*")
 _IN_URL = re.compile(r"(://[^/\s:@\"']{0,256}:)([^@\s/\"']{1,512})(?=@)")
 _ALONE_IN_URL = re.compile(r"(://)([^/\s:@\"']{8,512})(?=@)")
 
-_DIGIT_AHEAD = r"(?=[^\s\"']{0,200}[0-9=])"
+_DIGIT_AHEAD = r"(?=[^\s\"']{0,64}[0-9=])"
 _LOOKS = (
     _IN_URL,
     _ALONE_IN_URL,
@@ -123,13 +125,15 @@ class Redactor:
 
 
 def redacted_tree(value: object, redact: Callable[[str], str]) -> Any:  # noqa: ANN401 - as it came
-    """Return a JSON value whose texts have no secrets."""
+    """Return a JSON value whose texts and names have no secrets."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):
         return [redacted_tree(inner, redact) for inner in value]
     if isinstance(value, Mapping):
-        return {name: redacted_tree(inner, redact) for name, inner in value.items()}
+        return {
+            redact(name): redacted_tree(inner, redact) for name, inner in value.items()
+        }
     return value
 
 
@@ -191,13 +195,17 @@ def _masked(node: object, name: str) -> object:
 
 
 def _spelled(secret: str) -> str:
-    """Return a pattern of a secret as it is, in JSON however deep, and in a URL.
+    """Return a pattern of a secret as it is, or as others write it.
 
-    Every server that passes an error on puts backslashes before what is special.
+    In JSON however deep: every server that passes an error on puts backslashes before
+    what is special. In a URL, in hexadecimal digits, and within a text in base64.
     """
+    kept = secret.encode("utf-8", "surrogatepass")
     in_json = "".join(map(_spelled_in_json, secret))
-    in_url = {re.escape(quote(secret, safe=kept)) for kept in ("", "/")}
-    return "|".join((in_json, *sorted(in_url)))
+    in_url = {quote(secret, safe=safe, errors="surrogatepass") for safe in ("", "/")}
+    in_digits = (f"(?i:{kept.hex()})", f"(?i:{kept.hex('%').join(('%', ''))})")
+    escaped = map(re.escape, sorted(in_url))
+    return "|".join((in_json, *escaped, *in_digits, *_in_base64(kept)))
 
 
 def _spelled_in_json(character: str) -> str:
@@ -209,3 +217,17 @@ def _spelled_in_json(character: str) -> str:
     if escaped == character:
         return re.escape(character)
     return rf"(?:{re.escape(character)}|\\{{1,256}}{escaped.lstrip(chr(92))})"
+
+
+def _in_base64(secret: bytes) -> Iterator[str]:
+    """Yield what base64 makes of a secret, wherever it stands among other bytes."""
+    if len(secret) < _SHORTEST_IN_BASE64:
+        return
+    for before in range(3):
+        coded = b64encode(bytes(before) + secret).decode().rstrip("=")
+        # What neighbours decide in part: up to the secret's first whole character, and
+        # the last one where the secret ends within it.
+        first = (0, 2, 3)[before]
+        last = len(coded) - bool((before + len(secret)) % 3)
+        core = re.escape(coded[first:last])
+        yield core.replace(r"\+", "[+-]").replace("/", "[/_]")

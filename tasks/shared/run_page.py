@@ -28,11 +28,13 @@ from prefect.utilities.urls import url_for
 
 from reward_profiling.collecting.progress import ObserveProgress, Progress
 from reward_profiling.profiling.summary.run_summary import RunSummary
+from reward_profiling.reporting.markdown import escaped
 from reward_profiling.reporting.outcome import announcement, announcements
 from reward_profiling.reporting.summary_words import progress_line, slowest_rollouts
 from reward_profiling.servers.server_states import Changes, ObserveServers, ServerState
 from reward_profiling.tasks.shared.prefect_internals import done_without
 from reward_profiling.tasks.shared.present_run import Report, present_run
+from reward_profiling.texts.visible import visible
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -62,13 +64,13 @@ def tell_end(summary: RunSummary) -> None:
 
 def tell(message: str) -> None:
     """Say one sentence in the run's log, and to the process's observer."""
-    get_run_logger().info(message)
+    get_run_logger().info(visible(message))
     present_run().observer.say(message)
 
 
 def tell_warning(message: str) -> None:
     """Say a warning in the run's log, and to the process's observer."""
-    get_run_logger().warning(message)
+    get_run_logger().warning(visible(message))
     present_run().observer.warn(message)
 
 
@@ -80,7 +82,7 @@ def servers_observer() -> ObserveServers:
     def observe(states: Sequence[ServerState]) -> None:
         told(states)
         for state in changes.of(states):
-            logger.info(state.line)
+            logger.info(visible(state.line))
 
     return observe
 
@@ -119,7 +121,7 @@ async def progress_observer(key: str) -> AsyncIterator[ObserveProgress]:
         with suppress(asyncio.CancelledError):
             await reporting
         if latest.progress is not None:
-            logger.info(progress_line(latest.progress, time.monotonic()))
+            logger.info(visible(progress_line(latest.progress, time.monotonic())))
             if slowest := slowest_rollouts(latest.progress):
                 tell(slowest)
 
@@ -148,7 +150,7 @@ class _ProgressReport:
         if progress is None:
             return
         done = progress.done / progress.planned if progress.planned else 1.0
-        said = progress_line(progress, time.monotonic())
+        said = escaped(progress_line(progress, time.monotonic()))
         if self._artifact is None:
             self._artifact = await acreate_progress_artifact(
                 100.0 * done, key=self._key, description=said
@@ -192,13 +194,16 @@ async def show(*reports: Report) -> None:
 
 
 def table(key: str, rows: Sequence[dict[str, str]], caption: str) -> Report:
-    """Return a report that is a table."""
-    return partial(acreate_table_artifact, list(rows), key=key, description=caption)
+    """Return a report that is a table; Prefect would read its cells as Markdown."""
+    cells = [{name: escaped(cell) for name, cell in row.items()} for row in rows]
+    said = escaped(caption)
+    return partial(acreate_table_artifact, cells, key=key, description=said)
 
 
 def text(key: str, markdown: str, caption: str) -> Report:
-    """Return a report that is a text in Markdown."""
-    return partial(acreate_markdown_artifact, markdown, key=key, description=caption)
+    """Return a report that is a text in Markdown; its caption is none."""
+    said = escaped(caption)
+    return partial(acreate_markdown_artifact, markdown, key=key, description=said)
 
 
 def announce(summary: RunSummary) -> None:

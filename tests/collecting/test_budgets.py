@@ -63,10 +63,11 @@ def test_errors_are_alike_but_for_numbers() -> None:
     assert signature_of(one) != signature_of(refused("quota"))
 
 
-def test_a_streak_needs_as_many_tasks() -> None:
-    streak = Streak(limit=3, num_tasks=30)
-    for task, repeat in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1)):
-        streak.add(refused("bad key"), (task, repeat))
+def test_a_streak_needs_half_as_many_tasks() -> None:
+    streak = Streak(limit=6, num_tasks=30)
+    for repeat in range(8):
+        streak.add(refused("bad key"), (0, repeat))
+        streak.add(refused("bad key"), (1, repeat))
     assert not streak.is_over_limit
 
     streak.add(refused("bad key"), (2, 0))
@@ -77,8 +78,8 @@ def test_a_streak_needs_as_many_tasks() -> None:
 
 @pytest.mark.parametrize(("num_tasks", "is_over"), [(2, True), (3, False)])
 def test_all_tasks_of_a_small_plan_will_do(num_tasks: int, is_over: bool) -> None:  # noqa: FBT001
-    streak = Streak(limit=4, num_tasks=num_tasks)
-    for task, repeat in ((0, 0), (0, 1), (1, 0), (1, 1)):
+    streak = Streak(limit=5, num_tasks=num_tasks)
+    for task, repeat in ((0, 0), (0, 1), (1, 0), (1, 1), (1, 2)):
         streak.add(refused("bad key"), (task, repeat))
 
     assert streak.is_over_limit == is_over

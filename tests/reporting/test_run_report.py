@@ -45,7 +45,7 @@ def test_findings_numbers_and_files_in_order() -> None:
         for part in (
             "### 12 of 12 rollouts collected",
             "**critical** `math_agent`: every reward", "*look at `verify`*",
-            "| math\\_agent | 12 | 12 | 0.500 ± 0.125 (n=3 ",
+            "| math_agent | 12 | 12 | 0.500 ± 0.125 (n=3 ",
             "In `/data/runs`:", "- `r.jsonl`", "- `r_agent_metrics.json`",
         )
     ]  # fmt: skip
@@ -113,7 +113,7 @@ def test_failed_and_slow_rollouts_are_listed() -> None:
         "5000 rollouts failed, 200 of them shown; every attempt is a line of"
         " r_failures.jsonl"
     )
-    assert "| 9 | 0 | math\\_agent | agent\\_run\\_error | no answer" in text
+    assert "| 9 | 0 | math_agent | agent_run_error | no answer" in text
     assert "| 10 | 0 | math" not in text
     assert "| 7.25 | 3 | 1 |" in text
     assert "all are in r_timings.jsonl" in text

@@ -1,6 +1,7 @@
 import asyncio
 import json
 import pickle
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_profiling.errors import (
+    ContextLengthError,
     GymError,
     GymRejectedError,
     GymUnavailableError,
@@ -262,6 +264,44 @@ async def test_a_wordless_status_is_said_plainly() -> None:
     async with serve(answer) as url, gym_client() as client:
         with pytest.raises(GymUnavailableError, match="answered 599: x"):
             await client.run_rollout(url, b"{}")
+
+
+async def test_a_reason_phrase_is_no_way_out_for_a_key() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=500, reason="wrong key sk-abc123456789", text="x")
+
+    async with serve(answer) as url, gym_client() as client:
+        with pytest.raises(GymUnavailableError) as caught:
+            await client.run_rollout(url, b"{}")
+
+    assert str(caught.value).endswith("answered 500 wrong key [redacted]: x")
+
+
+@pytest.mark.parametrize(
+    ("status", "is_it"), [(400, True), (500, True), (429, False), (200, False)]
+)
+async def test_a_request_that_is_too_long_is_told_apart(
+    status: int,
+    is_it: bool,  # noqa: FBT001
+) -> None:
+    body = b'"This model\'s maximum context length is 8192 tokens."'
+    if status == 200:
+        async with asking(status, body) as (client, url):
+            assert await client.run_rollout(url, b"{}") == body
+        return
+    error = await error_of(status, body)
+
+    assert isinstance(error, ContextLengthError) == is_it
+    assert error.status == status
+
+
+async def test_a_huge_error_costs_little() -> None:
+    started = time.process_time()
+
+    error = await error_of(500, b"sk-" * 10_000_000)
+
+    assert time.process_time() - started < 1
+    assert len(error.body or "") < 50_000
 
 
 async def test_an_error_says_what_came_first() -> None:

@@ -1,9 +1,18 @@
 import os
 import sys
+import time
 from pathlib import Path
 from subprocess import run
 
-from reward_profiling.texts.redaction import learn, learn_configuration, redact, scrub
+import pytest
+
+from reward_profiling.texts.redaction import (
+    learn,
+    learn_configuration,
+    redact,
+    redact_beginning,
+    scrub,
+)
 
 
 def test_what_was_learnt_is_taken_out() -> None:
@@ -29,6 +38,26 @@ def test_secrets_of_the_environment_are_known() -> None:
 
 def test_a_very_long_text_is_cut() -> None:
     assert len(redact("é" * 1_000_000)) < 300_000
+
+
+@pytest.mark.parametrize("place", [262_144 - 5, 262_144 + 24_576 - 5])
+def test_no_part_of_a_secret_is_left_at_a_cut(place: int) -> None:
+    learn(["learnt-across-the-cut-77"])
+
+    said = redact("." * place + "learnt-across-the-cut-77" + "." * 300_000)
+
+    assert "learnt" not in said
+    assert len(said) > 200_000
+
+
+@pytest.mark.parametrize("unit", ["sk-", "://a:", "bearer ", "key=abcdefgh ", "\\"])
+def test_an_endless_error_costs_little(unit: str) -> None:
+    endless = unit * (50_000_000 // len(unit))
+    started = time.process_time()
+
+    redact_beginning(endless)
+
+    assert time.process_time() - started < 0.5
 
 
 def test_a_log_is_scrubbed_in_place(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 import json
 import pickle
 import time
+from base64 import b64encode, urlsafe_b64encode
+from math import ceil
 from urllib.parse import quote
 
 import pytest
@@ -15,6 +17,7 @@ from reward_profiling.texts.secret_values import (
     environment_secrets,
     has_secret,
     is_secret_override,
+    redacted_tree,
     secret_values,
     without_secrets,
 )
@@ -93,13 +96,48 @@ def test_routing_survives_redaction() -> None:
         json.dumps(json.dumps(SPECIAL))[1:-1],
         json.dumps(json.dumps(json.dumps(SPECIAL)))[1:-1],
         quote(SPECIAL),
+        "".join(f"%{byte:02x}" for byte in SPECIAL.encode()),
+        SPECIAL.encode().hex(),
+        SPECIAL.encode().hex().upper(),
     ],
-    ids=["as it is", "in JSON", "in JSON in JSON", "deeper", "in a URL"],
+    ids=[
+        "as it is",
+        "in JSON",
+        "in JSON in JSON",
+        "deeper",
+        "in a URL",
+        "percent-encoded",
+        "in hexadecimal",
+        "in capitals",
+    ],
 )
 def test_any_spelling_of_a_secret_is_removed(spelled: str) -> None:
     said = Redactor([SPECIAL])(f"a {spelled} b")
 
     assert said.replace("\\", "").replace('"', "") == f"a {REDACTED} b"
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=9, max_size=40),
+    st.binary(max_size=7),
+    st.binary(max_size=7),
+)
+def test_a_secret_in_base64_is_removed(
+    secret: str, before: bytes, after: bytes
+) -> None:
+    for coded in (b64encode, urlsafe_b64encode):
+        said = Redactor([secret])(coded(before + secret.encode() + after).decode())
+        rest = said.replace(REDACTED, "")
+        assert REDACTED in said
+        assert len(rest) <= 4 * (ceil(len(before) / 3) + ceil(len(after) / 3) + 1)
+
+
+def test_names_of_members_are_redacted() -> None:
+    failure = {"k": [{"the key known-1": "known-1"}], "number": 7}
+
+    assert redacted_tree(failure, Redactor(["known-1"])) == {
+        "k": [{f"the key {REDACTED}": REDACTED}], "number": 7,
+    }  # fmt: skip
 
 
 def test_the_longer_secret_leaves_no_rest() -> None:

@@ -17,6 +17,7 @@ from reward_profiling.reporting.summary_words import (
     running_mean,
 )
 from reward_profiling.servers.server_states import Changes, ServerState
+from reward_profiling.texts.visible import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -80,7 +81,8 @@ class Live:
             if bar is None:
                 bar = self._servers[state.name] = self._bars.add_task("", total=None)
             done = 1 if state.is_ready else None
-            self._bars.update(bar, description=state.line, total=done, completed=done)
+            said = visible(state.line)
+            self._bars.update(bar, description=said, total=done, completed=done)
         if all(state.is_ready for state in states):
             self._end_servers(len(states))
 
@@ -106,7 +108,7 @@ class Live:
                 self._told = now
                 err.print(f"  {progress_line(progress, now)}")
             return
-        said = _numbers(progress, now)
+        said = visible(_numbers(progress, now))
         shard = self._shards.get(id(progress))
         if shard is None:
             bar = self._bars.add_task(said, total=max(progress.planned, 1))

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
 from reward_profiling.cli.terminal.lines import StyledLine, table_lines
+from reward_profiling.texts.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +64,15 @@ class Screen:
         self.show(table_lines(head, rows, self.width, last_is_prose=last_is_prose))
 
     def show(self, lines: Iterable[StyledLine]) -> None:
-        """Print lines; a reader that closes the pipe, such as `head`, ends them."""
+        """Print lines; a reader that closes the pipe, such as `head`, ends them.
+
+        Every text that a terminal gets passes here: what comes from servers and files
+        must not command it.
+        """
+        lines = [
+            line._replace(text=visible(line.text), label=visible(line.label))
+            for line in lines
+        ]
         stream = self._stream
         if stream is None:
             return

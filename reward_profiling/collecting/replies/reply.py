@@ -33,6 +33,7 @@ _HEAD_NAMES = {
     "environment_server": wire.ENVIRONMENT_SERVER,
     "result_type": wire.RESULT_TYPE,
 }
+_SHOWN_CHARACTERS = 8_192
 _MOST_BRACKETS = 1000
 """A reply with fewer cannot be nested deeper than orjson reads."""
 _NOT_SPLICED = (
@@ -144,11 +145,10 @@ def _written(
     body: bytes,
     redact: Redact,
 ) -> FinishedRollout:
-    failure_class = {**reply, **stamps}.get(wire.FAILURE_CLASS)
-    if failure_class is not None:
-        reply = redacted_tree(reply, redact)
     record = {**reply, **stamps}
-    destination = Destination.RECORDS if failure_class is None else Destination.FAILURES
+    if is_failure := record.get(wire.FAILURE_CLASS) is not None:
+        record = {**redacted_tree(reply, redact), **stamps}
+    destination = Destination.FAILURES if is_failure else Destination.RECORDS
     if record.get(wire.NO_PERSIST):
         destination = Destination.NOWHERE
     if destination is Destination.RECORDS and not record.get(wire.MASK_SAMPLE):
@@ -159,9 +159,9 @@ def _written(
         _line(record, body),
         reward=record.get(wire.REWARD),
         masked=bool(record.get(wire.MASK_SAMPLE)),
-        failure_class="" if failure_class is None else str(failure_class),
-        message=innermost(str(message)),
-        notes=notes,
+        failure_class=str(record[wire.FAILURE_CLASS]) if is_failure else "",
+        message=redact(innermost(str(message)[:_SHOWN_CHARACTERS])),
+        notes=tuple(map(redact, notes)),
     )
 
 

@@ -9,6 +9,7 @@ import orjson
 from reward_profiling.errors import GymRejectedError
 from reward_profiling.numerics.number_column import INT64, UINT64_MAX
 
+_SHOWN_BYTES = 262_144
 _LONGEST_WHOLE_NUMBER = 4000
 """Digits that Python turns into a number without being told to."""
 
@@ -95,5 +96,5 @@ def encodable(text: str, path: str, notes: list[str]) -> str:
 
 
 def text_of(body: bytes) -> str:
-    """Return a reply's body as a failure shows it."""
-    return body.decode("utf-8", "replace")
+    """Return the beginning of a reply's body, which is all that a failure shows."""
+    return body[:_SHOWN_BYTES].decode("utf-8", "replace")

@@ -28,7 +28,7 @@ from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
 from reward_profiling.servers.backoff import backoff_seconds
 from reward_profiling.servers.gym_client import GymClient
 from reward_profiling.servers.routes import Route
-from reward_profiling.texts.redaction import redact
+from reward_profiling.texts.redaction import redact, redact_beginning
 
 _QUIET_PATIENCE = 5
 """How many times `retries` a server may ask for quiet before a rollout fails."""
@@ -94,7 +94,7 @@ class Asker:
             error: GymError = _late(route, seconds, tries.last)
         except GymError as failed:
             error = failed
-        return finished_by_error(error, stamps, redact), error
+        return finished_by_error(error, stamps, redact_beginning), error
 
     async def _ask(self, planned: PlannedRollout, route: Route, tries: Tries) -> bytes:
         while True:

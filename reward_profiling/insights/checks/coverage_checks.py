@@ -5,9 +5,11 @@ Each looks at one agent and returns a finding, or None. With too little data: No
 
 from collections import Counter
 
+from reward_profiling import wire
 from reward_profiling.insights.checks.agent_part import AgentPart
 from reward_profiling.numerics.figures import percent
 from reward_profiling.profiling.finding import Finding
+from reward_profiling.profiling.rollout_table import RolloutStatus
 
 _LOW_COVERAGE = 0.95
 _HALF = 0.5
@@ -72,6 +74,36 @@ def low_coverage(agent: AgentPart) -> Finding | None:
         planned=coverage.planned,
         scored=coverage.scored,
         tasks_without_reward=untold,
+    )
+
+
+def context_exceeded(agent: AgentPart) -> Finding | None:
+    """Find rollouts that failed because they outgrew the model's context."""
+    classes, status = agent.table.failure_class, agent.table.status
+    failed = [
+        sum(
+            classes.get(row) == wire.CONTEXT_LENGTH
+            for row in unit.rows
+            if status[row] == RolloutStatus.FAILED
+        )
+        for unit in agent.units
+    ]
+    tasks = sum(map(bool, failed))
+    if not tasks:
+        return None
+    share = tasks / len(agent.units)
+    of_tasks = f"{tasks} of {len(agent.units)} tasks ({percent(share)})"
+    rollouts = "1 rollout" if sum(failed) == 1 else f"{sum(failed)} rollouts"
+    return agent.finding(
+        "context_exceeded",
+        "warning" if share >= _SHARE else "note",
+        f"{rollouts} of {of_tasks} failed because the request is longer than the"
+        " model's context; none counts as 0",
+        "serve the model with a longer context, shorten these prompts, or leave the"
+        " tasks out: the mean says nothing of them",
+        rollouts=sum(failed),
+        tasks=tasks,
+        planned_tasks=len(agent.units),
     )
 
 

@@ -18,7 +18,7 @@ import yaml
 
 from reward_profiling.errors import ConfigError
 from reward_profiling.servers.options import ServerOptions
-from reward_profiling.texts.redaction import learn, learn_configuration
+from reward_profiling.texts.redaction import learn_configuration
 
 _HEAD_PORT = re.compile(r"\+{0,2}head_server\.port=(\d+)")
 _LOG_FOLDER = re.compile(r"\+{0,2}nemo_gym_log_dir=")
@@ -162,8 +162,7 @@ def check_gym(options: ServerOptions) -> None:
 
 
 def learn_secrets(options: ServerOptions) -> None:
-    """Keep in mind the secrets that Gym is going to read, whatever servers say."""
-    learn([os.environ.get(options.key_variable, "")])
+    """Keep in mind the secrets of the files that Gym is going to read."""
     for path in (_USER_CONFIG, *options.gym_config):
         with suppress(OSError, ValueError, yaml.YAMLError, RecursionError):
             learn_configuration(yaml.load(Path(path).read_bytes(), yaml.CSafeLoader))

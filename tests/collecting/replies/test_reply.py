@@ -436,3 +436,29 @@ def test_lax_values_of_an_episode_are_named() -> None:
 
     assert finished.notes == ("result.reward was nan, kept as null",)
     assert finished.reward is None
+
+
+def test_a_failures_class_and_names_are_redacted() -> None:
+    reply = {
+        "_ng_failure_class": "judge_failed with the-key",
+        "_ng_failure_message": "no",
+        "detail": {"the-key": 1},
+    }
+
+    finished = finished_by_reply(
+        orjson.dumps(reply), SHORT, lambda text: text.replace("the-key", "[…]")
+    )
+
+    assert finished.failure_class == "judge_failed with […]"
+    assert b"the-key" not in finished.line
+
+
+def test_a_message_is_redacted_once_it_is_unwrapped() -> None:
+    wrapped = json.dumps({"detail": "the\\u002dkey is wrong"}).replace("\\\\", "\\")
+    reply = {"_ng_failure_class": "judge_failed", "_ng_failure_message": wrapped}
+
+    finished = finished_by_reply(
+        orjson.dumps(reply), SHORT, lambda text: text.replace("the-key", "[…]")
+    )
+
+    assert finished.message == "[…] is wrong"

@@ -127,6 +127,20 @@ def test_scattered_failures_are_no_death() -> None:
     assert "6 failed (environment_server_failed)" in found["low_coverage"].sentence
 
 
+def test_tasks_beyond_the_context_are_counted() -> None:
+    long = Rollout(status=RolloutStatus.FAILED, failure="context_length_exceeded")
+    found = found_in(changed(mixed(30), lambda t, _r, one: long if t < 2 else one))
+
+    assert found["context_exceeded"].severity == "note"
+    assert found["context_exceeded"].evidence == {
+        "rollouts": 8, "tasks": 2, "planned_tasks": 30,
+    }  # fmt: skip
+    assert "8 rollouts of 2 of 30 tasks (6.7 %)" in found["context_exceeded"].sentence
+    many = found_in(changed(mixed(), lambda t, r, one: long if t + r < 1 else one))
+    assert many["context_exceeded"].severity == "warning"
+    assert many["context_exceeded"].sentence.startswith("1 rollout of 1 of 6 tasks")
+
+
 def test_an_early_stop_is_no_death() -> None:
     found = found_in(changed(mixed(), lambda t, _r, one: MISSING if t >= 2 else one))
 
