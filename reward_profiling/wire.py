@@ -62,6 +62,9 @@ READY_PATH = "/readyz"
 INSTANCES_PATH = "/server_instances"
 HEALTH_PATH = "/health"
 
+DEMO_VARIABLE = "REWARD_PROFILING_DEMO_TOKEN"
+"""Ours: the variable with the token of the embedded environment."""
+
 _BY_FIELD = {
     "task_index": TASK_INDEX,
     "rollout_index": ROLLOUT_INDEX,

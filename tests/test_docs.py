@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 import reward_profiling
-from reward_profiling.demo.verifiers import VERIFIERS
+from reward_profiling.demo.verifying.verifiers import VERIFIERS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

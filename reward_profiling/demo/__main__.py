@@ -2,6 +2,8 @@
 
 It prints its address as one JSON line on standard output: `{"url": "http://…"}`. With
 `--watch-stdin` it ends when its standard input closes, so it never survives its owner.
+With a real model it answers only to who sends `Authorization: Bearer` and the token
+that the variable REWARD_PROFILING_DEMO_TOKEN holds, here and there; it must be set.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import time
 import orjson
 from aiohttp import web
 
+from reward_profiling import wire
 from reward_profiling.demo.head import HOST
 from reward_profiling.demo.policy import ScriptedPolicy
 from reward_profiling.demo.responses import Policy
@@ -46,6 +49,11 @@ def _options() -> argparse.Namespace:
             parser.error("--model-url must start with http:// or https://")
         if not options.model:
             parser.error("--model-url needs --model, the name the endpoint knows")
+        if not os.environ.get(wire.DEMO_VARIABLE):
+            parser.error(
+                f"--model-url needs the variable {wire.DEMO_VARIABLE}: a token of those"
+                " who may spend the model's key"
+            )
     return options
 
 
@@ -80,8 +88,9 @@ async def _serve(options: argparse.Namespace) -> None:
     listener = socket.create_server((HOST, options.port), backlog=BACKLOG)
     port = listener.getsockname()[1]
     policy = _policy(options)
+    token = None if options.model_url is None else os.environ[wire.DEMO_VARIABLE]
     runner = web.AppRunner(
-        make_app(port, policy),
+        make_app(port, policy, token),
         access_log=None,
         handler_cancellation=True,
         keepalive_timeout=KEEPALIVE_SECONDS,

@@ -9,7 +9,7 @@ import time
 import orjson
 
 from reward_profiling.demo.responses import Json
-from reward_profiling.demo.verifiers import VERIFIERS
+from reward_profiling.demo.verifying.verifiers import VERIFIERS
 from reward_profiling.wire import AGENTS, ENVIRONMENT_SERVERS, RESOURCES_SERVERS
 
 HOST = "127.0.0.1"

@@ -15,6 +15,7 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from reward_profiling.demo.guard import guard
 from reward_profiling.demo.head import (
     config_text,
     environment_of_agent,
@@ -28,7 +29,7 @@ from reward_profiling.demo.responses import (
     output_text,
     pad_output,
 )
-from reward_profiling.demo.verifiers import VERIFIERS, Verdict
+from reward_profiling.demo.verifying.verifiers import VERIFIERS, Verdict
 from reward_profiling.errors import ConfigError, DatasetError
 from reward_profiling.wire import (
     AGENT_REF,
@@ -70,9 +71,15 @@ class UnprocessableError(ConfigError):
         self.detail = [{"type": kind, "loc": ["body", *place], "msg": message}]
 
 
-def make_app(port: int, policy: Policy) -> web.Application:
-    """Give the application that serves `port`."""
-    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[_fault_replies])
+def make_app(port: int, policy: Policy, token: str | None = None) -> web.Application:
+    """Give the application that serves `port`; with a token, to those who send it.
+
+    Only a scripted policy has knobs: a real model's rewards must not be set.
+    """
+    app = web.Application(
+        client_max_size=MAX_BODY_BYTES,
+        middlewares=[guard(port, token), _fault_replies],
+    )
     faults = Faults()
     routes = Routes(port, policy, faults)
     app.add_routes([web.get(path, _health) for path in HEALTH_PATHS])
@@ -80,12 +87,17 @@ def make_app(port: int, policy: Policy) -> web.Application:
         [
             web.get(CONFIG_PATH, routes.config),
             web.get("/server_instances", routes.instances),
-            web.get(KNOBS_PATH, routes.knobs),
-            web.post(KNOBS_PATH, routes.turn_knobs),
             web.post(RUN_PATH, routes.run),
             web.post(AGGREGATE_PATH, _aggregate),
         ]
     )
+    if token is None:
+        app.add_routes(
+            [
+                web.get(KNOBS_PATH, routes.knobs),
+                web.post(KNOBS_PATH, routes.turn_knobs),
+            ]
+        )
     return app
 
 

@@ -24,6 +24,7 @@ from reward_profiling.errors import (
     ServersNotReadyError,
 )
 from reward_profiling.servers.backoff import retry_after_seconds
+from reward_profiling.servers.demo_token import authorization
 from reward_profiling.servers.http_transport import AiohttpTransport, ReplyTooLargeError
 from reward_profiling.texts.context_length import is_about_context_length
 from reward_profiling.texts.error_texts import innermost
@@ -162,8 +163,9 @@ class GymClient:
         self, method: str, url: str, content: bytes | None = None
     ) -> httpx.Response:
         try:
+            kind = {} if content is None else _JSON
             return await self._http.request(
-                method, url, content=content, headers=_JSON if content else None
+                method, url, content=content, headers={**kind, **authorization(url)}
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             _raise_mapped(error, url)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from reward_profiling.errors import ServersNotReadyError
 from reward_profiling.files.run_files import RunFiles
+from reward_profiling.servers.demo_token import make_token
 from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.readiness import unseen
 from reward_profiling.servers.server_states import ObserveServers
@@ -58,6 +59,7 @@ async def serving(
     if options.head_url is not None:
         yield options.head_url.rstrip("/")
     elif options.demo:
+        make_token()
         async with embedded_environment(_demo_arguments(options)) as url:
             yield url
     else:

@@ -1,1 +1,1 @@
-"""Texts from outside: removes secrets, and unwraps errors to their first message."""
+"""Texts from outside: without secrets, unwrapped to their first message, and tame."""

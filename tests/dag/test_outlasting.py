@@ -69,7 +69,8 @@ def deployed(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Deployed:
     """Register everything on that server."""
-    return Deployed.on(server.api, tmp_path_factory.mktemp("outlasting"), command_env)
+    env = {**command_env, "REWARD_PROFILING_DEMO_TOKEN": "of-the-gym-below"}
+    return Deployed.on(server.api, tmp_path_factory.mktemp("outlasting"), env)
 
 
 @pytest.fixture(scope="module")

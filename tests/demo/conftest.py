@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -8,6 +9,8 @@ import httpx
 import orjson
 import pytest
 
+TOKEN = {"REWARD_PROFILING_DEMO_TOKEN": "of-this-test"}
+WITH_TOKEN = {"Authorization": "Bearer of-this-test"}
 ROOT = Path(__file__).parents[2]
 KNOBS_OFF = {
     "latency_ms": -1.0,
@@ -28,6 +31,7 @@ KNOBS_OFF = {
 def running(*options: str, env: dict[str, str] | None = None) -> Iterator[str]:
     """Run the embedded environment and give its URL."""
     command = [sys.executable, "-m", "reward_profiling.demo", "--watch-stdin", *options]
+    env = {**(os.environ if env is None else env), **TOKEN}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=ROOT, env=env) as child:
         assert child.stdout is not None
@@ -57,7 +61,9 @@ def launch() -> Iterator[Callable[..., httpx.Client]]:
 
         def launched(*options: str, env: dict[str, str] | None = None) -> httpx.Client:
             url = stack.enter_context(running(*options, env=env))
-            client = httpx.Client(base_url=url, trust_env=False, timeout=10)
+            client = httpx.Client(
+                base_url=url, trust_env=False, timeout=10, headers=WITH_TOKEN
+            )
             return stack.enter_context(client)
 
         yield launched

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_profiling.demo.choices import normalized
-from reward_profiling.demo.verifiers import NOTHING, exact_match
+from reward_profiling.demo.verifying.choices import normalized
+from reward_profiling.demo.verifying.verifiers import NOTHING, exact_match
 from reward_profiling.errors import DatasetError
 
 WORDS = st.text(alphabet=st.characters(categories=["Lu", "Ll", "Nd"]), min_size=1)

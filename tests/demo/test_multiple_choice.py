@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_profiling.demo.verifiers import NOTHING, multiple_choice
+from reward_profiling.demo.verifying.verifiers import NOTHING, multiple_choice
 from reward_profiling.errors import DatasetError
 
 OPTIONS = [{"A": "A cat"}, {"B": "Paris"}, {"C": "Rome"}, {"D": "Oslo"}]

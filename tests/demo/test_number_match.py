@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_profiling.demo.numerals import read_numerals
-from reward_profiling.demo.verifiers import NOTHING, number_match
+from reward_profiling.demo.verifying.numerals import read_numerals
+from reward_profiling.demo.verifying.verifiers import NOTHING, number_match
 from reward_profiling.errors import DatasetError
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -8,7 +8,7 @@ import pytest
 
 from reward_profiling.demo.policy import ScriptedPolicy, guessed_script, read_scripts
 from reward_profiling.demo.responses import Json, Reply, output_text
-from reward_profiling.demo.verifiers import VERIFIERS
+from reward_profiling.demo.verifying.verifiers import VERIFIERS
 
 Rows = Sequence[Mapping[str, object]]
 

@@ -17,13 +17,13 @@ from reward_profiling.demo.answers import (
     plain_text,
     visible_text,
 )
-from reward_profiling.demo.choices import (
+from reward_profiling.demo.verifying.choices import (
     chosen_letter,
     expected_letter,
     normalized,
     option_texts,
 )
-from reward_profiling.demo.numerals import DIGITS_KEPT, Numeral, read_numerals
+from reward_profiling.demo.verifying.numerals import DIGITS_KEPT, Numeral, read_numerals
 from reward_profiling.errors import DatasetError
 
 DEFAULT_RELATIVE_TOLERANCE = Decimal("1e-6")
