@@ -17,6 +17,7 @@ from reward_profiling.flows.run_name import run_name, scheduled_start
 from reward_profiling.flows.spreading.spread_shards import check_spread
 from reward_profiling.planning.checked_input import check_input
 from reward_profiling.profiling.summary.run_summary import RunSummary
+from reward_profiling.servers.allow_lists import check_output
 from reward_profiling.servers.server_sessions import serving
 from reward_profiling.tasks.aggregate_metrics import aggregate_metrics
 from reward_profiling.tasks.compare_with_baseline import compare_with_baseline
@@ -50,6 +51,7 @@ async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
 async def profiled(params: RewardProfilingParams) -> RunSummary:
     """Do what is owed for an output, and return its summary."""
     run, files, shards = present_run(), RunFiles(params.output), list[ShardSummary]()
+    check_output(params.output)
     # Check before anything starts. The command line did so before Prefect started.
     checked = check_input(params.input_path, params.plan, run.checked)
     await check_spread(params.spread)

@@ -15,6 +15,7 @@ from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.conduct import conducted
 from reward_profiling.flows.ending import is_being_cancelled
 from reward_profiling.reporting.outcome import INTERRUPTED_STATE, PARTIAL_STATE
+from reward_profiling.servers.allow_lists import check_output
 from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.stop_scope import StopScope
 from reward_profiling.tasks.collect_led_shard import collect_led_shard
@@ -45,6 +46,7 @@ class ShardRun(Checked):
 async def shard_run(params: ShardRun) -> State[ShardSummary]:
     """Collect one shard for the run that started this one and waits for it."""
     with conducted() as run:
+        check_output(params.output)
         try:
             summary = await collect_led_shard(
                 RunFiles(params.output),

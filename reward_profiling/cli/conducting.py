@@ -11,6 +11,7 @@ from prefect.settings import PREFECT_API_URL
 
 from reward_profiling.cli.exit_codes import STOPPED, ExitCode
 from reward_profiling.cli.importing import to_stay
+from reward_profiling.cli.prefect_fault import prefect_fault
 from reward_profiling.cli.terminal.live import Live
 from reward_profiling.cli.terminal.screen import warn
 from reward_profiling.flows.parameters import RewardProfilingParams
@@ -57,7 +58,7 @@ async def conduct(params: RewardProfilingParams, live: Live) -> Ended:
     except (httpx.HTTPError, PrefectException, RuntimeError) as error:
         # The flow's own errors come back in its state; this one is Prefect's.
         if live.summary is None:
-            said = f"Prefect's server does not answer: {error}"
+            said = prefect_fault(error)
             return Ended(ExitCode.FAILED, None, said, is_prefect_away=True)
         warn("lost Prefect's server; its page does not show how this run ended")
         return _ended(live.summary, params.profile.strict)._replace(

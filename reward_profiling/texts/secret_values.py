@@ -23,7 +23,7 @@ _PLACEHOLDERS = frozenset({
 
 _STRONG_NAME = (
     r"(?:api[_-]?key|secret|passw(?:or)?d|passphrase|credential|authorization|bearer"
-    r"|cookie|(?:access|private|auth|account|signing)[_-]?key"
+    r"|cookie|auth[_-]?string|(?:access|private|auth|account|signing)[_-]?key"
     r"|(?:access|api|auth|session|refresh)[_-]?token)"
 )
 _STRONG = re.compile(_STRONG_NAME, re.IGNORECASE)

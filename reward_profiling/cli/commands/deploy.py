@@ -11,6 +11,7 @@ import httpx
 from pydantic import SecretStr
 
 from reward_profiling.cli.exit_codes import ExitCode
+from reward_profiling.cli.prefect_fault import prefect_fault
 from reward_profiling.cli.terminal.screen import err, out
 from reward_profiling.errors import ConfigError, ServersNotReadyError
 
@@ -46,7 +47,7 @@ def deploy(
         registered = asyncio.run(work)
     except httpx.HTTPError as error:
         raise ServersNotReadyError(
-            f"Prefect's server did not accept everything; deploy again: {error}"
+            f"not everything is registered; deploy again. {prefect_fault(error)}"
         ) from error
     out.print(f"deployments, which work in {folder.resolve()}:")
     width = max(map(len, registered.deployments), default=0)

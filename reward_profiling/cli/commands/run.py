@@ -34,6 +34,7 @@ from reward_profiling.planning.checked_input import CheckedInput, check_input
 from reward_profiling.planning.materialization import refuse_change
 from reward_profiling.planning.options import PlanOptions
 from reward_profiling.profiling.options import ProfileOptions
+from reward_profiling.servers.allow_lists import check_output
 from reward_profiling.servers.options import ServerOptions
 from reward_profiling.servers.server_sessions import check_servers
 from reward_profiling.servers.starting.child_processes import leftovers_stopped
@@ -75,6 +76,7 @@ def run(*, params: RewardProfilingParams) -> int:
     files = RunFiles(params.output)
     need_extra(params.spread.runner)
     # Check early: Prefect takes seconds to start, and servers take minutes.
+    check_output(params.output)
     checked = check_input(params.input_path, params.plan)
     refuse_change(checked, files)
     if not files.rollouts.exists():  # else there may be nothing to start servers for

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from reward_profiling.errors import ConfigError
+from reward_profiling.servers.allow_lists import check_command
 from reward_profiling.servers.options import ServerOptions
 from reward_profiling.texts.redaction import learn_configuration
 
@@ -42,8 +43,14 @@ def gym_executable(options: ServerOptions) -> str:
     """Return the path of Gym's command.
 
     Raises:
-        ConfigError: it is not there, or cannot be run.
+        ConfigError: it is not there, cannot be run, or may not be on this machine.
     """
+    path = _executable(options)
+    check_command(path)
+    return path
+
+
+def _executable(options: ServerOptions) -> str:
     if options.gym_venv is not None:
         path = Path(options.gym_venv).expanduser() / "bin" / "gym"
         if os.access(path, os.X_OK):
