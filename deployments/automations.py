@@ -16,6 +16,7 @@ from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 
 from reward_profiling.reporting.outcome import (
+    FAILED,
     INTERRUPTED_STATE,
     PARTIAL,
     REGRESSED,
@@ -131,12 +132,12 @@ def chosen_runs_start_again() -> AutomationCore:
 
 
 def webhook_is_told(block: UUID) -> AutomationCore:
-    """Call a webhook when a run is partial, regressed, or its verifier is suspect."""
+    """Call a webhook when a run is partial, failed or regressed, or is suspect."""
     return AutomationCore(
         name="reward-profiling: tell the webhook",
-        description="Partial, regressed, or a suspect verifier.",
+        description="Partial, failed, regressed, or a suspect verifier.",
         trigger=EventTrigger(
-            expect={PARTIAL, REGRESSED, VERIFIER_SUSPECT},
+            expect={PARTIAL, FAILED, REGRESSED, VERIFIER_SUSPECT},
             match=ResourceSpecification(
                 {"prefect.resource.id": "reward-profiling.output.*"}
             ),

@@ -11,6 +11,7 @@ from reward_profiling.files.locking.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.flows.conduct import conducted
 from reward_profiling.flows.ending import CUT_SHORT, final_state, stopped_state
+from reward_profiling.flows.orphans import close_orphans
 from reward_profiling.flows.parameters import RewardProfilingParams
 from reward_profiling.flows.rounds import collected, has_nothing_to_do
 from reward_profiling.flows.run_name import run_name, scheduled_start
@@ -39,10 +40,12 @@ from reward_profiling.tasks.start_servers import start_servers
 async def reward_profiling(params: RewardProfilingParams) -> State[RunSummary]:
     """Profile the rewards of a task file on NeMo Gym environments."""
     with conducted(), untagged_steps():
+        params = params.at(scheduled_start())
+        await close_orphans()
         try:
-            summary = await profiled(params.at(scheduled_start()))
-        except CUT_SHORT:
-            if (state := await stopped_state()) is None:
+            summary = await profiled(params)
+        except CUT_SHORT as cause:
+            if (state := await stopped_state(params.output, cause)) is None:
                 raise
             return state
         return await final_state(summary, params.profile.strict)

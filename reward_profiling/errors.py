@@ -25,7 +25,8 @@ A bad rollout is data: a `GymError` on `/run` becomes a failure record. Only a b
 run raises. Every leaf can be pickled, so that it crosses Prefect's task runners.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 SHOWN_FAULTS = 20
@@ -150,6 +151,16 @@ class GymError(RewardProfilingError, RuntimeError):
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the keyword fields when the error is pickled."""
         return (type(self), self.args, self.__dict__)
+
+
+@contextmanager
+def said_by(url: str) -> Iterator[None]:
+    """Put the address of what answered before what is wrong with its reply."""
+    try:
+        yield
+    except GymError as error:
+        error.args = (f"{url}: {error}",)
+        raise
 
 
 class GymUnavailableError(GymError):

@@ -39,5 +39,5 @@ async def collect_led_shard(
     if index == 0:
         tell(f"collecting with at most {options.concurrency} rollouts in flight")
     shard = LedShard(files, options.of_shard(index), leader, present_run().scope)
-    async with progress_observer(f"collect-shard-{index}") as observe:
+    async with progress_observer(f"collect-shard-{index}", files.rollouts) as observe:
         return await shard.collect(servers.head_url, observe)

@@ -29,7 +29,7 @@ async def collect_shard(
     """
     if index == 0:
         tell(f"collecting with at most {options.concurrency} rollouts in flight")
-    async with progress_observer(f"collect-shard-{index}") as observe:
+    async with progress_observer(f"collect-shard-{index}", files.rollouts) as observe:
         shard = open_shard(files, index, options.num_shards, options)
         scope = present_run().scope
         return await shard_collection.collect_shard(

@@ -26,15 +26,16 @@ async def publish_profile(summary: RunSummary, files: RunFiles) -> None:
     facts = await asyncio.to_thread(read_run_facts, summary, files)
     said = state_message(summary)
     failed, slowest = failed_rows(facts), slow_rows(facts)
+    output = files.rollouts
     reports = [
-        text("reward-profiling-report", report(facts), said),
-        table("reward-profiling-agents", agent_rows(facts), said),
+        text("reward-profiling-report", output, report(facts), said),
+        table("reward-profiling-agents", output, agent_rows(facts), said),
     ]
     if failed:
         caption = failed_caption(facts, len(failed))
-        reports.append(table("reward-profiling-failures", failed, caption))
+        reports.append(table("reward-profiling-failures", output, failed, caption))
     if slowest:
         caption = slow_caption(facts)
-        reports.append(table("reward-profiling-slowest", slowest, caption))
+        reports.append(table("reward-profiling-slowest", output, slowest, caption))
     await show(*reports)
     announce(summary)

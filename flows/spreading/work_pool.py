@@ -35,6 +35,8 @@ from reward_profiling.flows.spreading.pool_runs import (
     workers_of,
 )
 from reward_profiling.flows.spreading.pool_shard import PoolShard
+from reward_profiling.reporting.artifact_keys import artifact_key
+from reward_profiling.reporting.markdown import escaped
 from reward_profiling.reporting.outcome import shortened
 from reward_profiling.tasks.shared.run_page import (
     REPORT_SECONDS,
@@ -238,10 +240,11 @@ class _Pool:
             ids = [shard.run_id for shard in self._shards if shard.run_id is not None]
             progress = await progress_of(self._client, ids)
             rows = list(self._rows(progress))[:_MAX_ROWS]
-            said = self._headline()
+            said = escaped(self._headline())
             if self._table is None:
+                key = artifact_key("collect-shards", self._led.files.rollouts)
                 self._table = await acreate_table_artifact(
-                    rows, key="collect-shards", description=said
+                    rows, key=key, description=said
                 )
             else:
                 data = orjson.dumps(rows).decode()

@@ -5,9 +5,10 @@ their lines does not matter.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from reward_profiling.collecting.on_disk.journal import read_journal
+from reward_profiling.collecting.on_disk.journal import Entry, read_journal
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.key_set import KeySet
 from reward_profiling.planning.on_disk.planned_rollouts import read_planned
@@ -73,14 +74,24 @@ def count_collected(files: RunFiles) -> tuple[int, int]:
     return planned, collected
 
 
-def read_parts(files: RunFiles, ledger: Ledger, own: RunFiles | None) -> int:
-    """Read an output's journals; damaged lines are set aside in our `own` only."""
+def read_parts(
+    files: RunFiles,
+    ledger: Ledger,
+    own: RunFiles | None,
+    take_reward: Callable[[object], None] = lambda _: None,
+) -> int:
+    """Read an output's journals; damaged lines are set aside in our `own` only.
 
-    def add_record(key: RolloutKey, _: bool) -> None:  # noqa: FBT001 - a callback
-        ledger.add_record(key)
+    `take_reward` hears of the reward of each rollout that has a record.
+    """
 
-    def add_failure(key: RolloutKey, terminal: bool) -> None:  # noqa: FBT001
-        ledger.add_failure(key, terminal=terminal)
+    def add_record(entry: Entry) -> None:
+        if entry.key not in ledger.collected:
+            take_reward(entry.reward)
+        ledger.add_record(entry.key)
+
+    def add_failure(entry: Entry) -> None:
+        ledger.add_failure(entry.key, terminal=entry.is_terminal)
 
     aside = 0
     for part in dict.fromkeys([files, *files.shards(), *([own] if own else [])]):

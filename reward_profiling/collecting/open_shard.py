@@ -4,12 +4,17 @@ What is owed is computed from the files, never from a memory of earlier runs.
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reward_profiling import wire
 from reward_profiling.collecting.ledger import Ledger, read_parts
 from reward_profiling.collecting.options import CollectOptions
-from reward_profiling.collecting.progress import AgentProgress, Progress
+from reward_profiling.collecting.progress import (
+    AgentProgress,
+    Progress,
+    RunningMean,
+    is_reward,
+)
 from reward_profiling.collecting.shard_summary import ShardSummary
 from reward_profiling.collecting.window.stop_rules import Stop
 from reward_profiling.errors import ConfigError, DuplicateRolloutError
@@ -43,6 +48,8 @@ class OpenShard:
     tasks: set[int | str] = field(default_factory=set)
     """Its tasks, or as many of them as may fail alike."""
     most_tasks: int = 0
+    rewards: RunningMean = field(default_factory=RunningMean)
+    """Of the records that are there, where it is the only shard."""
 
     def add(self, planned: PlannedRollout) -> None:
         """Count one of its rollouts."""
@@ -61,6 +68,11 @@ class OpenShard:
         known.done += 1
         self.given_up += planned.key not in self.ledger.collected
 
+    def add_reward(self, reward: object) -> None:
+        """Count the reward of a record that is there."""
+        if is_reward(reward):
+            self.rewards.add(float(reward))  # type: ignore[arg-type]
+
     def start(self, now: float) -> Progress:
         """Return the progress of a collection that starts now."""
         return Progress(
@@ -70,6 +82,7 @@ class OpenShard:
             given_up=self.given_up,
             started=now,
             agents=self.agents,
+            rewards=replace(self.rewards),
         )
 
     def summary(self, progress: Progress, stop: Stop | None) -> ShardSummary:
@@ -124,7 +137,9 @@ def open_shard(
     shard = OpenShard(
         files, own, index, count, ledger, most_tasks=options.identical_failures
     )
-    shard.damaged = read_parts(files, ledger, own if mends else None)
+    # Which of several shards a record belongs to is not known here.
+    take = shard.add_reward if count == 1 else _ignore
+    shard.damaged = read_parts(files, ledger, own if mends else None, take)
     keys = KeySet()
     for planned in read_planned(files.materialized_inputs, index, count):
         if not keys.add(planned.key):
@@ -134,3 +149,7 @@ def open_shard(
         shard.add(planned)
     refuse_cut_plan(files, shard.planned, index, count)
     return shard
+
+
+def _ignore(_: object) -> None:
+    """Take nothing."""

@@ -67,7 +67,8 @@ class Progress:
     waiting: int = 0
     """Rollouts set aside until their server answers again."""
     rewards: RunningMean = field(default_factory=RunningMean)
-    """Rewards that are finite numbers and not masked."""
+    """Rewards that are finite numbers and not masked, those of earlier runs included;
+    of this run alone where there are several shards."""
     failures: Counter[str] = field(default_factory=Counter)
     """Failures by class."""
     agents: dict[str, AgentProgress] = field(default_factory=dict)

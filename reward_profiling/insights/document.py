@@ -110,6 +110,10 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     completion: tuple[CompletionPoint, ...] = ()
     """At most 200 points in order of time; empty where no timings are known."""
 
+    replies_lost: int | None = None
+    """Requests whose reply was lost, over all runs: so many rollouts possibly ran
+    twice. None where no timings are known."""
+
     tasks: tuple[TaskInsight, ...]
     """One for each (task, agent), in key order, then by agent."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from reward_profiling.collecting.on_disk.timings import read_timings
+from reward_profiling.collecting.on_disk.timings import lost_replies, read_timings
 from reward_profiling.files.own_version import made_by
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.files.source_marks import spelled
@@ -47,22 +47,32 @@ def write_insights(
     if options.answer_field is not None:
         answers = _answers(table, records, options.answer_field)
     derived = derive(table, options, answers)
+    timings = _Timings(files.timings)
     head = msgspec.structs.replace(
         derived.head,
         made_by=made_by(),
         output=spelled(files.rollouts.name),
         model=known_model(files),
-        completion=completion_curve(_finished(files.timings)),
+        completion=completion_curve(timings.finished()),
+        replies_lost=timings.replies_lost if files.timings.exists() else None,
     )
     replace_insights(files.insights, head, _labelled(derived.tasks, plan))
     return head
 
 
-def _finished(timings: Path) -> Iterator[tuple[float, float]]:
-    """Yield (start time, seconds taken) of each finished rollout."""
-    for timing in read_timings(timings):
-        if timing.started is not None:
-            yield timing.started, timing.seconds
+class _Timings:
+    """The timings of an output, read once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.replies_lost = 0
+
+    def finished(self) -> Iterator[tuple[float, float]]:
+        """Yield (start time, seconds taken) of each finished rollout."""
+        for timing in read_timings(self._path):
+            self.replies_lost += timing.replies_lost
+            if timing.started is not None:
+                yield timing.started, timing.seconds
 
 
 def add_insights(
@@ -89,6 +99,8 @@ def add_insights(
 
 
 def _warnings(head: Insights, options: ProfileOptions) -> Iterator[str]:
+    if lost := head.replies_lost:
+        yield f"over all runs, {lost_replies(lost)}"
     if options.leave_out_empty:
         length = head.run.length
         yield (

@@ -13,6 +13,8 @@ _PLAIN_FROM, _PLAIN_TO = 1e-4, 1e7
 _DECIMALS = ((10.0, 3), (100.0, 2), (10_000.0, 1))
 """Decimals of a number below each size; a larger one has none."""
 
+_RESIDUE, _SMALLEST_OF_RESIDUES = 1e-12, 1e-3
+
 _LEAST = 1e-3
 """What three decimals still show."""
 
@@ -42,6 +44,11 @@ def figure(value: float) -> str:
 def signed_figure(value: float) -> str:
     """Return the same with its sign, "+" included."""
     return figure(value) if value < 0 else f"+{figure(value)}"
+
+
+def is_residue(error: float, value: float) -> bool:
+    """Say whether an error is only what rounding leaves of equal values."""
+    return error <= _RESIDUE * max(abs(value), _SMALLEST_OF_RESIDUES)
 
 
 def correlation(value: float) -> str:

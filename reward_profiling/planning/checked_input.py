@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reward_profiling.errors import RecordError
+from reward_profiling.files.file_kinds import refuse_other_kinds
 from reward_profiling.files.json_lines import (
     Line,
     has_duplicate_keys,
@@ -70,6 +71,7 @@ def check_input(
     is_same = known is not None and known.options == options
     if known is not None and is_same and known.seen == _seen(path, options):
         return known
+    refuse_other_kinds(path)
     additions, warnings = read_additions(options)
     seen = _seen(path, options)  # before it is read: what changes meanwhile is seen
     planner = Planner(options, additions)

@@ -30,6 +30,8 @@ def _index(row: Mapping[str, Any], name: str) -> int | str:
     if name not in row:
         raise RecordError(f"has no {name}; check that a collection wrote this file")
     value = row[name]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # what pandas writes for a column with gaps
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise RecordError(f"{name} is {value!r}, not a whole number")
     return value

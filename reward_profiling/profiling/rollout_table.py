@@ -40,6 +40,13 @@ YES = 1
 UNKNOWN = 2
 """The three values of a flag: a byte each."""
 
+EMPTY = bytes((NO, YES, UNKNOWN, YES)) + bytes(252)
+"""Translates a record's `empty` into a flag."""
+ONLY_THOUGHT = bytes((NO, NO, NO, YES)) + bytes(252)
+"""Translates it into whether there is only thinking."""
+THOUGHT = 3
+"""Of a record's `empty` alone: YES, since the reply holds nothing but thinking."""
+
 
 class RolloutTable(msgspec.Struct):
     """Every planned rollout of a run; all columns have one entry per row."""
@@ -60,11 +67,15 @@ class RolloutTable(msgspec.Struct):
     reward: "array[float]" = msgspec.field(default_factory=lambda: array("d"))
     """Reward of a scored row; NaN in every other row."""
     output_tokens: "array[float]" = msgspec.field(default_factory=lambda: array("d"))
-    """`response.usage.output_tokens`; NaN where unknown."""
+    """`response.usage.output_tokens`, or its `completion_tokens`; NaN where unknown."""
     truncated: bytearray = msgspec.field(default_factory=bytearray)
     """Whether the reply was cut off (`response.incomplete_details`, `status`)."""
     empty: bytearray = msgspec.field(default_factory=bytearray)
-    """Whether the reply holds neither text nor a call of a tool."""
+    """Whether the reply holds neither text nor a call of a tool, thoughts aside."""
+    only_thought: bytearray = msgspec.field(default_factory=bytearray)
+    """Of the empty ones, whether the reply holds thinking and nothing after it."""
+    has_error: bytearray = msgspec.field(default_factory=bytearray)
+    """Whether the record holds an error beside its reward."""
     answer: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     """64-bit digest of the reply's text and calls; 0 where unknown. Equal answers have
     equal digests, within a run and between runs."""

@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Mapping, Sequence
 from itertools import compress
-from math import nan
+from math import isnan, nan
 
 from reward_profiling import wire
 from reward_profiling.collecting.on_disk.failures import Failures
@@ -15,10 +15,16 @@ from reward_profiling.profiling.key_order import task_spans
 from reward_profiling.profiling.matching import Matching, placed
 from reward_profiling.profiling.records.record_columns import NotFinite, RecordColumns
 from reward_profiling.profiling.rollout_table import (
+    EMPTY,
+    NO,
+    ONLY_THOUGHT,
     UNKNOWN,
     RolloutStatus,
     RolloutTable,
 )
+
+_CHAT_TOKENS = "completion_tokens"
+"""What a usage of Chat Completions calls `output_tokens`."""
 
 
 def tabulate(
@@ -138,6 +144,14 @@ def fill_metrics(
             table.output_tokens = spread
         if metric.name != wire.REWARD:
             table.metrics[metric.name] = spread
+    if (chat := table.metrics.get(_CHAT_TOKENS)) is not None:
+        table.output_tokens = _filled(table.output_tokens, chat)
+
+
+def _filled(values: "array[float]", others: "array[float]") -> "array[float]":
+    """Return values, with another's where one is unknown, or where there are none."""
+    pairs = zip(values or others, others, strict=True)
+    return array("d", [other if isnan(value) else value for value, other in pairs])
 
 
 def fill_replies(
@@ -148,11 +162,16 @@ def fill_replies(
     if not records.has_replies:
         table.truncated = bytearray((UNKNOWN,)) * len(table)
         table.empty = bytearray((UNKNOWN,)) * len(table)
+        table.only_thought = bytearray(len(table))
+        table.has_error = bytearray(len(table))
         table.answer = array("q", bytes(8 * len(table)))
         return
     has_record = matching.has_record
     table.truncated = bytearray(placed(records.truncated, has_record, UNKNOWN))
-    table.empty = bytearray(placed(records.empty, has_record, UNKNOWN))
+    empty = bytes(placed(records.empty, has_record, UNKNOWN))
+    table.empty = bytearray(empty.translate(EMPTY))
+    table.only_thought = bytearray(empty.translate(ONLY_THOUGHT))
+    table.has_error = bytearray(placed(records.has_error, has_record, NO))
     table.answer = array("q", placed(records.answer, has_record, 0))
     for name, column in records.components.items():
         metric = MetricColumn(name, column, None)

@@ -7,7 +7,13 @@ from reward_profiling.insights.measures.learning_signal import Signal
 from reward_profiling.insights.measures.length import Length
 from reward_profiling.insights.measures.passing import Passing
 from reward_profiling.insights.measures.reward import RewardEstimate
-from reward_profiling.numerics.figures import correlation, figure, percent, setting
+from reward_profiling.numerics.figures import (
+    correlation,
+    figure,
+    is_residue,
+    percent,
+    setting,
+)
 
 _TRIES = (2, 4, 8, 16, 32, 64)
 
@@ -36,8 +42,9 @@ def mean_in_words(reward: RewardEstimate) -> str:
         said += f", 95 % interval {figure(low)} to {figure(high)}"
     if reward.caution:
         said += f"; {reward.caution}"
-    if reward.rerun_standard_error:
-        error = figure(reward.rerun_standard_error)
+    rerun = reward.rerun_standard_error
+    if rerun is not None and not is_residue(rerun, mean or 0.0):
+        error = figure(rerun)
         said += f"; running the same tasks again would move it by ± {error}"
     if reward.mean_failures_as_zero not in {None, reward.macro_mean}:
         said += (
@@ -59,12 +66,13 @@ def _passing(passing: Passing, threshold: float) -> str:
     points = {point.k: point for point in passing.curve}
     told = [points[k] for k in _TRIES if k in points]
     if told:
-        tries = ", ".join(f"{point.k}: {percent(point.pass_at_k)}" for point in told)
+        tries = ", ".join(
+            f"{point.k}: {percent(point.pass_at_k)} (n={point.num_tasks})"
+            for point in told
+        )
         said += f"; at least one of {tries}"
         last = told[-1]
-        said += f"; all of {last.k}: {percent(last.pass_hat_k)}"
-        if last.num_tasks < passing.num_tasks:
-            said += f" (n={last.num_tasks} at {last.k})"
+        said += f"; all of {last.k}: {percent(last.pass_hat_k)} (n={last.num_tasks})"
     if passing.majority is not None:
         found = passing.majority
         said += (
@@ -124,7 +132,7 @@ def _length(length: Length) -> Iterator[tuple[str, str]]:
         known = length.num_truncation_known
         parts.append(f"{length.num_truncated} of {known:,} cut off")
     if length.num_empty_known:
-        parts.append(f"{length.num_empty} of {length.num_empty_known:,} empty")
+        parts.append(_empty(length))
     found = length.correlation
     if found.within_spearman is not None:
         parts.append(
@@ -133,3 +141,13 @@ def _length(length: Length) -> Iterator[tuple[str, str]]:
         )
     if parts:
         yield "length", "; ".join(parts)
+
+
+def _empty(length: Length) -> str:
+    said = f"{length.num_empty} of {length.num_empty_known:,} empty"
+    if length.num_only_thought:
+        said += f", {length.num_only_thought} of them only thinking"
+    unknown = length.num_records - length.num_empty_known
+    return (
+        f"{said} ({unknown:,} of {length.num_records:,} unknown)" if unknown else said
+    )

@@ -24,9 +24,11 @@ INTERRUPTED_STATE = "Interrupted"
 
 COMPLETED = "reward-profiling.completed"
 PARTIAL = "reward-profiling.partial"
+CANCELLED = "reward-profiling.cancelled"
+FAILED = "reward-profiling.failed"
 REGRESSED = "reward-profiling.regressed"
 VERIFIER_SUSPECT = "reward-profiling.verifier-suspect"
-EVENTS = (COMPLETED, PARTIAL, REGRESSED, VERIFIER_SUSPECT)
+EVENTS = (COMPLETED, PARTIAL, CANCELLED, FAILED, REGRESSED, VERIFIER_SUSPECT)
 """Names of the events that runs emit; automations wait for them."""
 
 REGRESSION = "regressed"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reward_profiling.numerics.figures import figure, measured
+from reward_profiling.numerics.figures import figure, is_residue, measured
 from reward_profiling.profiling.passes import MIN_ROLLOUTS
 from reward_profiling.profiling.summary.run_summary import AgentSummary, RunSummary
 
@@ -97,9 +97,13 @@ def mean_with_error(agent: AgentSummary) -> str:
     """
     if agent.mean_reward is None:
         return "unknown"
-    if not agent.standard_error:
-        return figure(agent.mean_reward)
-    return f"{figure(agent.mean_reward)} ± {figure(agent.standard_error)}"
+    return figure(agent.mean_reward) + _error(agent.standard_error, agent.mean_reward)
+
+
+def _error(error: float | None, mean: float) -> str:
+    if error is None or is_residue(error, mean):
+        return ""
+    return f" ± {figure(error)}"
 
 
 def agent_cells(agent: AgentSummary) -> tuple[str, ...]:
@@ -119,8 +123,11 @@ def agent_cells(agent: AgentSummary) -> tuple[str, ...]:
     )
 
 
-def progress_line(progress: "Progress", now: float) -> str:
-    """Return the live numbers of a collection in one line; `now` in seconds."""
+def progress_line(progress: "Progress", now: float, *, is_over: bool = False) -> str:
+    """Return the live numbers of a collection in one line; `now` in seconds.
+
+    One that is over, whole or not, has no time left.
+    """
     label = f"{progress.name}: " if progress.name else ""
     done = f"{label}{progress.done}/{progress.planned} done"
     parts = [done, mean_so_far(progress)]
@@ -137,8 +144,10 @@ def progress_line(progress: "Progress", now: float) -> str:
     if rate := progress.rate(now):
         parts.append(f"{measured(rate)}/s")
     left = progress.seconds_left(now)
-    if left is not None:
+    if left is not None and not is_over:
         parts.append(f"{duration(left)} left")
+    if is_over and progress.left:
+        parts.append(f"ended with {progress.left} still owed")
     return ", ".join(parts)
 
 
@@ -158,7 +167,7 @@ def slowest_rollouts(progress: "Progress") -> str | None:
 
 
 def mean_so_far(progress: "Progress") -> str:
-    """Return the mean reward of this run's records, with its n."""
+    """Return the mean reward of the records so far, with its n."""
     return running_mean(progress.rewards) or "no reward yet"
 
 
@@ -166,10 +175,8 @@ def running_mean(rewards: "RunningMean") -> str | None:
     """Return a mean with its error and its n; None when there is none yet."""
     if rewards.mean is None:
         return None
-    said = f"mean reward {figure(rewards.mean)}"
-    if rewards.standard_error:
-        said += f" ± {figure(rewards.standard_error)}"
-    return f"{said} (n={rewards.count})"
+    error = _error(rewards.standard_error, rewards.mean)
+    return f"mean reward {figure(rewards.mean)}{error} (n={rewards.count})"
 
 
 def duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ Source: `gym-wire.md`, "Error path".
 import json
 import re
 from collections.abc import Mapping, Sequence
+from html import unescape
 from typing import Any, NamedTuple
 
 _MOST_LAYERS = 32
@@ -29,6 +30,10 @@ _MESSAGE_IN_REPR = re.compile(
     r"""["']message["']: ("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 )
 _CODE_IN_REPR = re.compile(r"""["']code["']: ["']([\w.-]{1,80})["']""")
+_PAGE = re.compile(r"(?is)\s*(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html)\b")
+_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,2000})", re.IGNORECASE)
+_HEADING = re.compile(r"<h1[^>]{0,200}>(.{1,2000}?)</h1", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<[^>]{0,500}>")
 _ESCAPE = re.compile(
     r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL
 )
@@ -67,6 +72,8 @@ def innermost(text: str) -> str:
 
 
 def _without_a_layer(text: str) -> _Layer | None:
+    if _PAGE.match(text):
+        return _Layer(_title_of(text))
     if found := _HOP.fullmatch(text):
         # Gym calls a server by its class and its name: `SimpleAgent___mcqa_agent`.
         return _Layer(found[2], server=found[1].rpartition("___")[2])
@@ -79,6 +86,13 @@ def _without_a_layer(text: str) -> _Layer | None:
             return _Layer(_unescaped(found[2], is_bytes=bool(found[1])))
     said = _said_in_json(text)
     return None if said is None else _Layer(said)
+
+
+def _title_of(page: str) -> str:
+    """Return what a page is called, on one line: a proxy answers with one."""
+    found = _TITLE.search(page) or _HEADING.search(page)
+    title = " ".join(unescape(_TAG.sub(" ", found[1])).split()) if found else ""
+    return f"{title or 'no title'} (a page in HTML)"
 
 
 def _unescaped(text: str, *, is_bytes: bool) -> str:

@@ -28,6 +28,7 @@ from prefect.utilities.urls import url_for
 
 from reward_profiling.collecting.progress import ObserveProgress, Progress
 from reward_profiling.profiling.summary.run_summary import RunSummary
+from reward_profiling.reporting.artifact_keys import artifact_key
 from reward_profiling.reporting.markdown import escaped
 from reward_profiling.reporting.outcome import announcement, announcements
 from reward_profiling.reporting.summary_words import progress_line, slowest_rollouts
@@ -93,11 +94,16 @@ class _Latest:
     def __init__(self) -> None:
         self.progress: Progress | None = None
         self.num_notes = 0
+        self.is_over = False
 
 
 @asynccontextmanager
-async def progress_observer(key: str) -> AsyncIterator[ObserveProgress]:
-    """Yield an observer that reports to Prefect and to the process's observer."""
+async def progress_observer(kind: str, output: Path) -> AsyncIterator[ObserveProgress]:
+    """Yield an observer that reports to Prefect and to the process's observer.
+
+    What is shown is of the `kind`, such as collect-shard-0, of an output.
+    """
+    key = artifact_key(kind, output)
     latest = _Latest()
     logger = get_run_logger()
     told = present_run().observer.observe
@@ -117,11 +123,13 @@ async def progress_observer(key: str) -> AsyncIterator[ObserveProgress]:
     try:
         yield observe
     finally:
+        latest.is_over = True
         reporting.cancel()
         with suppress(asyncio.CancelledError):
             await reporting
         if latest.progress is not None:
-            logger.info(visible(progress_line(latest.progress, time.monotonic())))
+            now = time.monotonic()
+            logger.info(visible(progress_line(latest.progress, now, is_over=True)))
             if slowest := slowest_rollouts(latest.progress):
                 tell(slowest)
 
@@ -150,7 +158,8 @@ class _ProgressReport:
         if progress is None:
             return
         done = progress.done / progress.planned if progress.planned else 1.0
-        said = escaped(progress_line(progress, time.monotonic()))
+        now, is_over = time.monotonic(), self._latest.is_over
+        said = escaped(progress_line(progress, now, is_over=is_over))
         if self._artifact is None:
             self._artifact = await acreate_progress_artifact(
                 100.0 * done, key=self._key, description=said
@@ -193,15 +202,19 @@ async def show(*reports: Report) -> None:
     run.owed.clear()
 
 
-def table(key: str, rows: Sequence[dict[str, str]], caption: str) -> Report:
+def table(
+    kind: str, output: Path, rows: Sequence[dict[str, str]], caption: str
+) -> Report:
     """Return a report that is a table; Prefect would read its cells as Markdown."""
+    key = artifact_key(kind, output)
     cells = [{name: escaped(cell) for name, cell in row.items()} for row in rows]
     said = escaped(caption)
     return partial(acreate_table_artifact, cells, key=key, description=said)
 
 
-def text(key: str, markdown: str, caption: str) -> Report:
+def text(kind: str, output: Path, markdown: str, caption: str) -> Report:
     """Return a report that is a text in Markdown; its caption is none."""
+    key = artifact_key(kind, output)
     said = escaped(caption)
     return partial(acreate_markdown_artifact, markdown, key=key, description=said)
 
@@ -213,13 +226,21 @@ def announce(summary: RunSummary) -> None:
     """
     if present_run().scope.exit_code is not None:
         return
-    output = str(Path(summary.output).absolute())
+    _emit(announcements(summary), Path(summary.output), announcement(summary))
+
+
+def announce_end(event: str, output: Path, message: str) -> None:
+    """Emit the event of a run that was cancelled, or that broke; says why."""
+    _emit([event], output, {"message": message})
+
+
+def _emit(events: Sequence[str], output: Path, payload: dict[str, object]) -> None:
+    place = str(output.absolute())
     resource = {
-        "prefect.resource.id": f"{RESOURCE}{quote(output)}",
-        "prefect.resource.name": output,
+        "prefect.resource.id": f"{RESOURCE}{quote(place)}",
+        "prefect.resource.name": place,
     }
     page = url_for("flow-run", runtime.flow_run.id)
-    told = announcement(summary) | {"output": output, "page": page}
-    for event in announcements(summary):
+    for event in events:
         # Prefect queues the event: the call does not wait, and Prefect logs errors.
-        emit_event(event, resource, payload=told)
+        emit_event(event, resource, payload=payload | {"output": place, "page": page})

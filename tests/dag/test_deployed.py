@@ -203,7 +203,20 @@ def test_a_cancelled_run_frees_its_servers(
     assert state["message"].startswith(f"{keys(output).total()} of 960 rollouts")
     of_run = {"artifacts": {"flow_run_id": {"any_": [run]}}}
     shown = deployed.post("artifacts/filter", of_run).json()
-    assert "reward-profiling-report" in {artifact["key"] for artifact in shown}
+    keys_shown = {artifact["key"].partition("-of-")[0] for artifact in shown}
+    assert "reward-profiling-report" in keys_shown
+    progress = next(one for one in shown if one["type"] == "progress")
+    assert " left" not in progress["description"]
+    assert "still owed" in progress["description"]
+    said = "ended early: a person cancelled the run"
+    logs = deployed.post("logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}})
+    assert said in logs.text
+    event = "reward-profiling.cancelled"
+    heard = {"filter": {"event": {"name": [event]}}}
+    until(
+        lambda: deployed.post("events/filter", heard).json()["total"] > 0,
+        "the event of the cancelled run",
+    )
 
 
 def test_a_suspended_run_can_be_resumed(
@@ -285,6 +298,14 @@ def test_dead_runs_start_again(
         names = deployed.states(run)
         assert names.count("Running") == 2
         assert names.index("Crashed") < names.index("Restarting")
+    open_steps = {
+        "flow_runs": {"id": {"any_": [killed, silent]}},
+        "task_runs": {"state": {"type": {"any_": ["RUNNING", "PENDING"]}}},
+    }
+    until(
+        lambda: deployed.post("task_runs/filter", open_steps).json() == [],
+        "no step of a killed process is left running",
+    )
     assert sum(asked(slow_servers).values()) <= 2 * (96 + 4)
     for name in ("silent", "killed"):
         assert keys(deployed.folder / name / "r.jsonl").total() == 96

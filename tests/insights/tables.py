@@ -24,6 +24,8 @@ class Rollout:
     tokens: float = nan
     truncated: int = NO
     empty: int = NO
+    only_thought: int = NO
+    has_error: int = NO
     answer: int = 0
     agent: str = "a"
     failure: str | None = None
@@ -77,6 +79,8 @@ def table_of(tasks: Sequence[Sequence[Rollout | float]]) -> RolloutTable:
         table.output_tokens.append(one.tokens)
         table.truncated.append(one.truncated)
         table.empty.append(one.empty)
+        table.only_thought.append(one.only_thought)
+        table.has_error.append(one.has_error)
         table.answer.append(one.answer)
         table.attempts.append(int(one.failure is not None))
     table.metrics = _columns([one.metrics for _, _, one in listed])

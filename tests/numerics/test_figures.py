@@ -2,7 +2,13 @@
 
 import pytest
 
-from reward_profiling.numerics.figures import figure, measured, percent, signed_figure
+from reward_profiling.numerics.figures import (
+    figure,
+    is_residue,
+    measured,
+    percent,
+    signed_figure,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,3 +36,20 @@ def test_a_share_is_never_rounded_to_none_or_to_all(share: float, said: str) -> 
 )
 def test_what_a_clock_measured_has_three_digits(value: float, said: str) -> None:
     assert measured(value) == said
+
+
+@pytest.mark.parametrize(
+    ("error", "value", "is_it"),
+    [
+        (1.59e-15, 29.725, True),
+        (0.0, 0.0, True),
+        (1e-17, 0.0, True),
+        (1e-6, 29.725, False),
+        (1e-9, 1.0, False),
+        (2e-7, 1e-6, False),
+    ],
+)
+def test_what_rounding_leaves_is_no_error(
+    error: float, value: float, *, is_it: bool
+) -> None:
+    assert is_residue(error, value) == is_it

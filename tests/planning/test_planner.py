@@ -203,7 +203,7 @@ def test_rows_of_one_index_share_its_repeats() -> None:
         (row(agent=None, task_source=""), "names no agent; add agent_ref"),
         (row(agent=None), "names no agent; add agent_ref"),
         (row(_ng_task_index=None), "_ng_task_index is None, not a whole number"),
-        (row(_ng_task_index=1.0), "_ng_task_index is 1.0, not a whole number"),
+        (row(_ng_task_index=1.5), "_ng_task_index is 1.5, not a whole number"),
         (row(_ng_task_index=True), "_ng_task_index is True, not a whole number"),
         (
             row(task_id={"taskset": "s"}, task_input={}),

@@ -79,7 +79,7 @@ def test_only_masked_records_may_be_unusable(
     assert light_record({**result, "mask_sample": True})["mask_sample"]
 
 
-@pytest.mark.parametrize("index", [None, True, 1.0, [1], {}])
+@pytest.mark.parametrize("index", [None, True, 1.5, 1e400, [1], {}])
 def test_an_index_must_be_a_number_or_text(index: object) -> None:
     with pytest.raises(RecordError, match="not a whole number"):
         rollout_key({**KEY, "_ng_rollout_index": index})
@@ -104,3 +104,10 @@ def test_failure_class_is_kept() -> None:
 
     assert failed.strays == {0: ""}
     assert record_columns([KEY]).strays == {}
+
+
+def test_a_whole_float_is_the_number() -> None:
+    key = rollout_key({"_ng_task_index": 3.0, "_ng_rollout_index": 0.0})
+
+    assert key == (3, 0)
+    assert all(type(index) is int for index in key)

@@ -68,9 +68,9 @@ def test_a_non_numeric_reward_is_named(
     assert (counts.scored, counts.unscored, counts.is_partial) == (1, 1, True)
     assert counts.unscored_reasons == {reason: 1}
     assert counts.agents[0].unscored_reasons == {reason: 1}
-    assert counts.warnings == (
-        f"reward {reason}: 1 not scored: {tmp_path / 'r.jsonl'}:2",
-    )
+    (said,) = counts.warnings
+    place = f"reward {reason}: 1 not scored: {tmp_path / 'r.jsonl'}:2"
+    assert said.partition(". Their parts are ")[0] == place
     assert task_row(tmp_path)["mean/reward"] == 1.0
     assert task_row(tmp_path)["rollout_infos"][1]["reward"] == shown
 
@@ -447,3 +447,40 @@ def test_an_answer_nested_too_deep_is_none(
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds no rollouts file"):
         sources_given([tmp_path], inputs=None, output=None)
+
+
+def test_the_parts_of_a_reward_are_named_with_a_way_out(tmp_path: Path) -> None:
+    counts = profiled(
+        tmp_path, b'{"reward":{"accuracy":1.0,"format":0.5},', b'{"reward":1,'
+    )
+
+    (said,) = [warning for warning in counts.warnings if "an object" in warning]
+    assert "Their parts are accuracy, format" in said
+    assert f"jq -c '.reward = .reward[\"accuracy\"]' {tmp_path}/r.jsonl" in said
+
+
+def test_whole_floats_are_indices(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    plan = b"".join(plan_line(0, rollout) for rollout in range(3))
+    keys = ((b"0.0", b"0"), (b"0", b"1.0"), (b"0.0", b"2.0"))
+    line = b'{"_ng_task_index":%b,"_ng_rollout_index":%b,"reward":1}'
+    for path, lines in (
+        (files.materialized_inputs, plan),
+        (files.rollouts, b"\n".join(line % key for key in keys) + b"\n"),
+    ):
+        path.write_bytes(lines)
+
+    counts = profile_run(sources_of(files), ProfileRequest(allow_partial=False))
+
+    assert (counts.planned, counts.scored) == (3, 3)
+    again = profile_run(sources_of(files), ProfileRequest(allow_partial=False))
+    assert again.scored == 3
+
+
+def test_other_floats_are_no_indices(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / "r.jsonl")
+    files.materialized_inputs.write_bytes(plan_line(0, 0))
+    files.rollouts.write_bytes(b'{"_ng_task_index":0.5,"_ng_rollout_index":0}\n')
+
+    with pytest.raises(RecordError, match=r"r.jsonl:1: _ng_task_index is 0.5"):
+        profile_run(sources_of(files), ProfileRequest(allow_partial=True))

@@ -225,6 +225,7 @@ def _length(tasks: Sequence[TaskInsight]) -> Length:
         num_truncation_known=len(cut) + len(whole), num_truncated=len(cut),
         truncated=_subset(cut), finished=_subset(whole),
         num_empty_known=len(rows), num_empty=0, empty=none, answered=none,
+        num_only_thought=0, num_records=len(rows),
         passed=_subset([r for r in rows if r[0] is not None and r[0] >= 1]),
         missed=_subset([r for r in rows if r[0] is not None and r[0] < 1]),
     )  # fmt: skip

@@ -92,3 +92,32 @@ def test_a_refused_row_names_its_members() -> None:
         " body.responses_create_params.0: Field required and 1 more"
     )
     assert innermost('{"detail": [1]}') == '{"detail": [1]}'
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        (
+            (
+                "<html>\r\n<head><title>504 Gateway Time-out</title></head>\r\n<body>"
+                "<center><h1>504 Gateway Time-out</h1></center><hr>nginx"
+            ),
+            "504 Gateway Time-out (a page in HTML)",
+        ),
+        (
+            "<!DOCTYPE html><html><body><h1>Bad <b>gateway</b> &amp; co</h1></body>",
+            "Bad gateway & co (a page in HTML)",
+        ),
+        ("<!doctype html>\n<html><body>nothing", "no title (a page in HTML)"),
+        ("<html><title>\n  Two\n lines </title>", "Two lines (a page in HTML)"),
+    ],
+)
+def test_a_page_is_its_title(page: str, said: str) -> None:
+    assert innermost(page) == said
+
+
+def test_a_page_within_layers_is_its_title() -> None:
+    page = "<html><head><title>502 Bad Gateway</title>"
+    text = f"Hit an exception in A___policy calling an inner server: {page.encode()!r}"
+
+    assert innermost(text) == "502 Bad Gateway (a page in HTML), passed on by policy"

@@ -23,6 +23,7 @@ from reward_profiling.cli.option_groups import (
 from reward_profiling.cli.terminal.lines import file_lines
 from reward_profiling.cli.terminal.live import Live
 from reward_profiling.cli.terminal.screen import complain, err, out, warn
+from reward_profiling.collecting.on_disk.timings import lost_replies
 from reward_profiling.collecting.options import AggregateOptions, CollectOptions
 from reward_profiling.collecting.progress import ObserveProgress
 from reward_profiling.library.collecting import (
@@ -123,6 +124,8 @@ def _show(summary: CollectionSummary, code: int | None) -> int:
     """Say what was collected; `code` is the exit code of a signal, if one came."""
     out.print(f"{summary.collected} of {summary.planned} rollouts collected")
     out.show(file_lines([summary.path]))
+    if lost := sum(shard.replies_lost for shard in summary.shards):
+        warn(lost_replies(lost))
     if code is not None:
         complain(STOPPED)
         return code

@@ -20,7 +20,12 @@ from reward_profiling.cli.option_groups import COMPARISON, FILES, fields_of
 from reward_profiling.cli.terminal.lines import StyledLine, file_lines
 from reward_profiling.cli.terminal.screen import out, warn
 from reward_profiling.library.comparing import compare as compare_outputs
-from reward_profiling.numerics.figures import figure, setting, signed_figure
+from reward_profiling.numerics.figures import (
+    figure,
+    is_residue,
+    setting,
+    signed_figure,
+)
 
 _RULE = CompareOptions()
 _OWN = Parameter(group=FILES)
@@ -87,7 +92,9 @@ def _verdict(found: Comparison) -> Iterator[StyledLine]:
 
 
 def _cells(one: Difference) -> tuple[str, ...]:
-    error = f" ± {figure(one.standard_error)}" if one.standard_error else ""
+    error = ""
+    if one.standard_error and not is_residue(one.standard_error, one.baseline_mean):
+        error = f" ± {figure(one.standard_error)}"
     return (
         one.agent or "all tasks",
         str(one.num_tasks),

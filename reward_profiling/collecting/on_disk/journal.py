@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
 import msgspec
 import orjson
@@ -33,12 +33,24 @@ class _Entry(msgspec.Struct, rename=wire.gym_name):
     task_index: int | str
     rollout_index: int | str
     failure_terminal: object = None
+    reward: object = None
+    mask_sample: object = None
+
+
+class Entry(NamedTuple):
+    """What a line of a journal says."""
+
+    key: RolloutKey
+    is_terminal: bool
+    """Whether it is a failure that is not to be tried again."""
+    reward: object
+    """As it stands there; None for a masked record."""
 
 
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has fsync only
 _DECODE = msgspec.json.Decoder(_Entry).decode
-Take = Callable[[RolloutKey, bool], None]
-"""Takes a line's key, and whether it is a terminal failure."""
+Take = Callable[[Entry], None]
+"""Takes what a line says."""
 
 
 def read_journal(path: Path, take: Take, damaged: Path | None = None) -> int:
@@ -56,17 +68,20 @@ def read_journal(path: Path, take: Take, damaged: Path | None = None) -> int:
     bad: list[tuple[int, bytes]] = []
     for line in read_lines(path):
         try:
-            entry = _DECODE(line.text)
+            read = _DECODE(line.text)
             if not line.text.isascii():
                 line.text.decode()  # msgspec passes over what it skips
-            key, is_terminal = _key_of(entry), bool(entry.failure_terminal)
+            entry: Entry | None = Entry(
+                (read.task_index, read.rollout_index),
+                bool(read.failure_terminal),
+                None if read.mask_sample else read.reward,
+            )
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            odd = _odd_record(path, line)
-            if odd is None:
-                bad.append((line.number, line.text))
-                continue
-            key, is_terminal = odd
-        take(key, is_terminal)
+            entry = _odd_record(path, line)
+        if entry is None:
+            bad.append((line.number, line.text))
+        else:
+            take(entry)
     if damaged is None:
         return 0
     if bad:
@@ -75,11 +90,7 @@ def read_journal(path: Path, take: Take, damaged: Path | None = None) -> int:
     return len(bad)
 
 
-def _key_of(entry: _Entry) -> RolloutKey:
-    return entry.task_index, entry.rollout_index
-
-
-def _odd_record(path: Path, line: Line) -> tuple[RolloutKey, bool] | None:
+def _odd_record(path: Path, line: Line) -> Entry | None:
     """Read a line that some writer of JSON may have written; None where it is damaged.
 
     Raises:
@@ -91,7 +102,9 @@ def _odd_record(path: Path, line: Line) -> tuple[RolloutKey, bool] | None:
     except RecordError:
         return None
     with located(path, line.number):
-        return rollout_key(row), bool(row.get(wire.FAILURE_TERMINAL))
+        key = rollout_key(row)
+    reward = None if row.get(wire.MASK_SAMPLE) else row.get(wire.REWARD)
+    return Entry(key, bool(row.get(wire.FAILURE_TERMINAL)), reward)
 
 
 def _set_aside(path: Path, damaged: Path, bad: list[tuple[int, bytes]]) -> None:

@@ -23,6 +23,8 @@ class Timing(msgspec.Struct, rename=wire.gym_name):
     rollout_index: int | str | None = None
     started: float | None = None
     """Moment at which it started, in seconds of the epoch."""
+    replies_lost: int = 0
+    """Its requests whose reply was lost: it possibly ran so many times more."""
 
 
 _DECODE = msgspec.json.Decoder(Timing).decode
@@ -34,14 +36,17 @@ def timing_line(
     started: float,
     seconds: float,
     retries: int,
+    replies_lost: int = 0,
 ) -> bytes:
     """Return the line of one finished rollout; `started` in seconds of the epoch."""
+    lost = {"replies_lost": replies_lost} if replies_lost else {}
     return orjson.dumps({
         wire.TASK_INDEX: stamps[wire.TASK_INDEX],
         wire.ROLLOUT_INDEX: stamps[wire.ROLLOUT_INDEX],
         "started": round(started, 3),
         "seconds": round(seconds, 3),
         "retries": retries,
+        **lost,
     })  # fmt: skip
 
 
@@ -61,3 +66,9 @@ def seconds_by_task(path: Path) -> dict[object, float]:
         known = longest.get(timing.task_index, 0.0)
         longest[timing.task_index] = max(timing.seconds, known)
     return longest
+
+
+def lost_replies(count: int) -> str:
+    """Say how many replies were lost, and what that means."""
+    replies = "1 reply was" if count == 1 else f"{count} replies were"
+    return f"{replies} lost on the way (possibly run twice: {count})"

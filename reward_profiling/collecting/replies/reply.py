@@ -3,7 +3,7 @@
 Source: `gym-contract.md` §1.2, §1.3, §3.5.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -161,8 +161,18 @@ def _written(
         masked=bool(record.get(wire.MASK_SAMPLE)),
         failure_class=str(record[wire.FAILURE_CLASS]) if is_failure else "",
         message=redact(innermost(str(message)[:_SHOWN_CHARACTERS])),
-        notes=tuple(map(redact, notes)),
+        notes=tuple(map(redact, (*notes, *_strangers(reply, stamps)))),
     )
+
+
+def _strangers(reply: Mapping[str, Any], stamps: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a phrase for each index of another rollout; ours takes its place."""
+    for name in (wire.TASK_INDEX, wire.ROLLOUT_INDEX):
+        if name in reply and name in stamps and reply[name] != stamps[name]:
+            yield (
+                f"the reply's {name} was {str(reply[name])[:40]}, kept as"
+                f" {stamps[name]}, which was asked"
+            )
 
 
 def _refuse_unprofiled(record: Mapping[str, Any], body: bytes) -> None:

@@ -10,6 +10,7 @@ from reward_profiling.errors import GymRejectedError
 from reward_profiling.numerics.number_column import INT64, UINT64_MAX
 
 _SHOWN_BYTES = 262_144
+_GLIMPSE, _GLIMPSE_BYTES = 80, 400
 _LONGEST_WHOLE_NUMBER = 4000
 """Digits that Python turns into a number without being told to."""
 
@@ -42,9 +43,16 @@ def _parsed(body: bytes) -> tuple[Any, tuple[str, ...]]:
         return _strict(value, "", notes), tuple(notes)
     except (ValueError, RecursionError) as error:
         raise GymRejectedError(
-            f"the reply is not JSON: {error}", kind=type(error).__name__, status=200,
+            f"the reply is not JSON: {error}{_beginning(body)}",
+            kind=type(error).__name__, status=200,
             body=text_of(body),
         ) from error  # fmt: skip
+
+
+def _beginning(body: bytes) -> str:
+    """Say how a reply begins that cannot be read: often it is a page, or a sentence."""
+    words = " ".join(body[:_GLIMPSE_BYTES].decode("utf-8", "replace").split())
+    return f'; it begins with "{words[:_GLIMPSE]}"' if words else "; it is empty"
 
 
 def _whole_number(digits: str) -> float:

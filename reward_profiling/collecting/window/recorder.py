@@ -6,6 +6,7 @@ may have one common cause, and then no rollout is to blame.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from reward_profiling.errors import ContextLengthError, GymError
 from reward_profiling.files.locking.fence import Fence
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
+from reward_profiling.planning.row_members import RolloutKey
 
 _OBSERVE_SECONDS = 0.25
 _MAX_KINDS = 20
@@ -77,6 +79,8 @@ class Recorder:
     streak: Streak
     _held: list[tuple[str, FinishedRollout]] = field(default_factory=list)
     """Failures with the same words, by agent, until it is known what they mean."""
+    _lost: Counter[RolloutKey] = field(default_factory=Counter)
+    """Lost replies of rollouts that have not ended yet."""
     _noted: set[str] = field(default_factory=set)
 
     def record(
@@ -103,6 +107,7 @@ class Recorder:
                 started=took.started,
                 seconds=took.seconds,
                 retries=took.retries,
+                replies_lost=self._lost.pop(planned.key, 0),
             )
         )
 
@@ -172,6 +177,11 @@ class Recorder:
         for agent, failure in self._held:
             self.progress.take_back_failure(failure.failure_class, agent=agent)
         self._held.clear()
+
+    def lose_reply(self, planned: PlannedRollout) -> None:
+        """Count a request whose reply was lost: the work may be done."""
+        self.progress.replies_lost += 1
+        self._lost[planned.key] += 1
 
     def tell(self, note: str | None) -> None:
         """Have the present numbers observed, and a note where there is one."""

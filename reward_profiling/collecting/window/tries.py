@@ -23,7 +23,12 @@ from reward_profiling.collecting.replies.reply import (
 )
 from reward_profiling.collecting.window.recorder import Recorder
 from reward_profiling.collecting.window.server_gates import Gate, Gates
-from reward_profiling.errors import GymError, GymUnavailableError, ReplyLostError
+from reward_profiling.errors import (
+    GymError,
+    GymUnavailableError,
+    ReplyLostError,
+    said_by,
+)
 from reward_profiling.planning.on_disk.planned_rollouts import PlannedRollout
 from reward_profiling.servers.backoff import backoff_seconds
 from reward_profiling.servers.gym_client import GymClient
@@ -84,10 +89,12 @@ class Asker:
             async with asyncio.timeout(seconds):
                 reply = await self._ask(planned, route, tries)
             read = finished_by_envelope if planned.is_enveloped else finished_by_reply
-            return read(reply, stamps, redact), None
+            with said_by(route.url + wire.RUN_PATH):
+                return read(reply, stamps, redact), None
         except TimeoutError:
             # A request still in flight at the deadline may have done its work.
-            self.recorder.progress.replies_lost += tries.is_asking
+            if tries.is_asking:
+                self.recorder.lose_reply(planned)
             is_down = self.gates[route.url].is_down
             if is_down and tries.put_off(self.options.retries):
                 raise ServerDownError from None  # the server's fault, not its own
@@ -103,6 +110,8 @@ class Asker:
                 return await self.client.run_rollout(route.url, planned.body)
             except GymUnavailableError as error:
                 tries.is_asking, tries.last = False, error
+                if isinstance(error, ReplyLostError):
+                    self.recorder.lose_reply(planned)
                 await self._before_retry(self.gates[route.url], error, tries)
 
     async def _before_retry(
@@ -114,9 +123,7 @@ class Asker:
             GymUnavailableError: it is not to be asked for again.
             ServerDownError: the server does not answer, or wants to be left alone.
         """
-        progress = self.recorder.progress
         lost = isinstance(error, ReplyLostError)
-        progress.replies_lost += lost
         # A status proves that the server is up, so only a transport fault is probed.
         is_down = error.status is None and not await gate.answers()
         if is_down and not lost:
@@ -130,7 +137,7 @@ class Asker:
         tries.retries += 1
         if is_down:
             raise ServerDownError
-        progress.retries += 1
+        self.recorder.progress.retries += 1
         self.recorder.tell_once(signature_of(error), f"retrying after: {error}")
         if error.retry_after_seconds is not None:
             least = backoff_seconds(tries.retries, self.draw())

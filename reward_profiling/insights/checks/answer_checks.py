@@ -4,7 +4,7 @@ Each looks at one agent and returns a finding, or None. With too little data: No
 """
 
 from reward_profiling.insights.checks.agent_part import AgentPart
-from reward_profiling.insights.measures.length import Subset
+from reward_profiling.insights.measures.length import Length, Subset
 from reward_profiling.insights.table_rows import scored_rows
 from reward_profiling.numerics.figures import correlation, percent
 from reward_profiling.profiling.finding import Finding
@@ -103,7 +103,8 @@ def empty_answers(agent: AgentPart) -> Finding | None:
         "empty_answers",
         "warning" if share >= _SHARE else "note",
         f"{length.num_empty} of {length.num_empty_known} records"
-        f" ({percent(share)}) hold no answer: neither text nor a tool call",
+        f" ({percent(share)}) hold no answer: neither text nor a tool call"
+        + _only_thinking(length),
         "check the chat template, the stop words and the reasoning parser, which may"
         " drop the answer; "
         + (
@@ -114,8 +115,14 @@ def empty_answers(agent: AgentPart) -> Finding | None:
         ),
         empty=length.num_empty,
         known=length.num_empty_known,
+        only_thought=length.num_only_thought,
         mean_reward=length.empty.mean_reward,
     )
+
+
+def _only_thinking(length: Length) -> str:
+    count = length.num_only_thought
+    return f"; {count} of them hold thinking and nothing after it" if count else ""
 
 
 def empty_answers_rewarded(agent: AgentPart) -> Finding | None:

@@ -4,12 +4,15 @@ Each looks at one agent and returns a finding, or None. With too little data: No
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 from reward_profiling import wire
 from reward_profiling.insights.checks.agent_part import AgentPart
-from reward_profiling.numerics.figures import percent
+from reward_profiling.insights.table_rows import scored_rows
+from reward_profiling.numerics.figures import figure, percent
+from reward_profiling.numerics.uncertainty import mean_of
 from reward_profiling.profiling.finding import Finding
-from reward_profiling.profiling.rollout_table import RolloutStatus
+from reward_profiling.profiling.rollout_table import RolloutStatus, RolloutTable
 
 _LOW_COVERAGE = 0.95
 _HALF = 0.5
@@ -38,6 +41,22 @@ def _masked_word(agent: AgentPart) -> str:
     return "masked or empty" if agent.options.leave_out_empty else "masked"
 
 
+def _remedy(agent: AgentPart) -> str:
+    """Return what helps against what is lacking, and nothing that does not."""
+    coverage = agent.section.coverage
+    parts = []
+    if coverage.failed:
+        parts.append("read the failures file and the agent's log")
+    if coverage.unscored or coverage.masked:
+        parts.append(
+            "look at the records without a score, and at the verifier that made them;"
+            " asking again does not change them"
+        )
+    if coverage.failed or coverage.missing:
+        parts.append("run the same command again: it collects what is owed")
+    return "; then ".join(parts) or "look at the records without a score"
+
+
 def nothing_scored(agent: AgentPart) -> Finding:
     """Say that no rollout of the agent has a reward."""
     coverage = agent.section.coverage
@@ -45,8 +64,7 @@ def nothing_scored(agent: AgentPart) -> Finding:
         "nothing_scored",
         "critical",
         f"none of {coverage.planned} planned rollouts has a reward: {causes(agent)}",
-        "read the failures file and the agent's log, then run the same command again;"
-        " it collects only what is owed",
+        _remedy(agent),
         planned=coverage.planned,
         masked=coverage.masked,
         unscored=coverage.unscored,
@@ -69,8 +87,7 @@ def low_coverage(agent: AgentPart) -> Finding | None:
         "critical" if share < _HALF else "warning",
         f"{coverage.scored} of {coverage.planned} planned rollouts"
         f" ({percent(share)}) have a reward: {causes(agent)}{tasks}",
-        "every number below is over the scored rollouts only; read the failures file,"
-        " and run the same command again to collect what is owed",
+        f"every number below is over the scored rollouts only; {_remedy(agent)}",
         planned=coverage.planned,
         scored=coverage.scored,
         tasks_without_reward=untold,
@@ -144,6 +161,49 @@ def unscored_rewards(agent: AgentPart) -> Finding | None:
         unscored=coverage.unscored,
         collected=coverage.collected,
     )
+
+
+def scored_errors(agent: AgentPart) -> Finding | None:
+    """Find rewards that stand beside an error: of a judge or a tool that failed."""
+    table = agent.table
+    with_error = sum(
+        table.has_error[row]
+        for unit in agent.units
+        for row in scored_rows(table, unit.rows)
+    )
+    if not with_error:
+        return None
+    scored = agent.section.coverage.scored
+    share = with_error / scored
+    means = [
+        mean_of(rewards)
+        for unit in agent.units
+        if (rewards := _without_error(table, unit.rows))
+    ]
+    mean = mean_of(means) if means else None
+    without = "none is left without them"
+    if mean is not None:
+        without = f"without them the mean is {figure(mean)} (n={len(means)} tasks)"
+    return agent.finding(
+        "scored_errors",
+        "critical" if share >= _SHARE else "warning",
+        f"{with_error} of {scored} scored records ({percent(share)}) hold an error"
+        f" beside their reward; {without}",
+        "read the member `error` of these records: a judge or a tool may have failed."
+        " Have the verifier mask the sample or answer with an error then",
+        with_error=with_error,
+        scored=scored,
+        mean_without=mean,
+        tasks_without=len(means),
+    )
+
+
+def _without_error(table: RolloutTable, rows: Sequence[int]) -> list[float]:
+    return [
+        table.reward[row]
+        for row in scored_rows(table, rows)
+        if not table.has_error[row]
+    ]
 
 
 def too_few_repeats(agent: AgentPart) -> Finding | None:

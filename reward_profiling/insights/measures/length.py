@@ -111,7 +111,13 @@ class Length(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Records that show whether they hold an answer."""
 
     num_empty: int
-    """Of those, how many hold neither text nor a call of a tool."""
+    """Of those, how many hold neither text nor a call of a tool, thoughts aside."""
+
+    num_only_thought: int
+    """Of the empty ones, how many hold thinking and nothing after it."""
+
+    num_records: int
+    """Records, whether or not they show these things."""
 
     empty: Subset
     """The scored ones without an answer."""
@@ -156,6 +162,8 @@ def length_of(
         finished=subset([row for row in scored if table.truncated[row] == NO]),
         num_empty_known=sum(table.empty[row] != UNKNOWN for row in rows),
         num_empty=sum(table.empty[row] == YES for row in rows),
+        num_only_thought=sum(table.only_thought[row] for row in rows),
+        num_records=len(rows),
         empty=subset([row for row in scored if table.empty[row] == YES]),
         answered=subset([row for row in scored if table.empty[row] == NO]),
         passed=subset(passed),

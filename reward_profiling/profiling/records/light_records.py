@@ -22,7 +22,7 @@ def light_record(result: Mapping[str, Any]) -> dict[str, Any]:
         RecordError: the key is unusable, or `response` or its usage is no object and
             the result is not masked.
     """
-    rollout_key(result)
+    task, rollout = rollout_key(result)
     masked = bool(result.get(wire.MASK_SAMPLE))
     try:
         usage = usage_of(result)
@@ -33,6 +33,8 @@ def light_record(result: Mapping[str, Any]) -> dict[str, Any]:
     failure = result.get(wire.FAILURE_CLASS)
     light = {name: _plain(value) for name, value in result.items()}
     read = {
+        wire.TASK_INDEX: task,
+        wire.ROLLOUT_INDEX: rollout,
         wire.MASK_SAMPLE: masked,
         wire.RESPONSE: {wire.USAGE: {k: _plain(v) for k, v in usage.items()}},
         wire.REWARD: _reward(result.get(wire.REWARD)),

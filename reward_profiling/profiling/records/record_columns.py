@@ -38,11 +38,14 @@ class ReplyColumns(NamedTuple):
     truncated: int
     """Whether the reply was cut off: NO, YES or UNKNOWN."""
     empty: int
-    """Whether it holds neither text nor a call of a tool."""
+    """Whether it holds neither text nor a call of a tool: NO, YES, UNKNOWN, or THOUGHT
+    where it holds nothing but thinking."""
     digest: int
     """64 bits of its text and calls; 0 where there is no output to read."""
     components: Mapping[str, Any]
     """Members of the record's `reward_components`."""
+    has_error: int = 0
+    """Whether the record or its response holds an error beside the reward, 0 or 1."""
 
 
 class NotFinite(Enum):
@@ -79,6 +82,8 @@ class RecordColumns(msgspec.Struct):
     """Whether the reply was cut off; empty where replies were not read."""
     empty: bytearray = msgspec.field(default_factory=bytearray)
     """Whether the reply holds neither text nor a call of a tool; likewise."""
+    has_error: bytearray = msgspec.field(default_factory=bytearray)
+    """Whether there is an error beside the reward; likewise."""
     answer: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
     """Digest of the reply's text and calls, 0 where unknown; likewise."""
     components: dict[str, NumberColumn] = msgspec.field(default_factory=dict)
@@ -117,6 +122,7 @@ class RecordColumns(msgspec.Struct):
         start = len(self)
         self.truncated += bytes(reply.truncated for reply in replies)
         self.empty += bytes(reply.empty for reply in replies)
+        self.has_error += bytes(reply.has_error for reply in replies)
         self.answer.extend(reply.digest for reply in replies)
         for name in dict.fromkeys(n for reply in replies for n in reply.components):
             values = [reply.components.get(name) for reply in replies]
@@ -214,6 +220,7 @@ class RecordColumns(msgspec.Struct):
             column.arrange(order)
         self.truncated = bytearray(gathered(self.truncated, kept))
         self.empty = bytearray(gathered(self.empty, kept))
+        self.has_error = bytearray(gathered(self.has_error, kept))
         self.answer = _taken(self.answer, kept)
         for column in self.components.values():
             column.arrange(kept)

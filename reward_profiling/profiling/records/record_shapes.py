@@ -41,6 +41,7 @@ class Shape(NamedTuple):
     truncated: int
     empty: int
     has_answer: int
+    has_error: int
     kinds: tuple[int, ...]
     """The kind of each field's number."""
 
@@ -90,9 +91,9 @@ def find_shapes(
     told: list[Sequence[int]] = [records.file, records.layout, records.masked]
     if records.has_replies:
         answered = bytes(map(bool, records.answer))
-        told += [records.truncated, records.empty, answered]
+        told += [records.truncated, records.empty, answered, records.has_error]
     else:
-        told += [bytes(len(records))] * 3
+        told += [bytes(len(records))] * 4
     columns = [*told, *(field.of(records).kinds for field in fields)]
     # Skip columns that are the same in all rows, but keep one to iterate over.
     only = [None, *map(_only_value, columns[1:])]
@@ -105,10 +106,7 @@ def find_shapes(
     for shape in known:
         each = iter(shape)
         values = [next(each) if one is None else one for one in only]
-        file, layout, masked, truncated, empty, has_answer, *kinds = values
-        shapes.append(
-            Shape(file, layout, masked, truncated, empty, has_answer, tuple(kinds))
-        )
+        shapes.append(Shape._make([*values[: len(told)], tuple(values[len(told) :])]))
     return codes, shapes
 
 

@@ -4,6 +4,7 @@ Two replies with the same text and the same calls have the same digest, whatever
 ids, times and token counts: it tells repeats that were sampled from copies.
 """
 
+import re
 from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, TypedDict
@@ -12,11 +13,20 @@ import msgspec
 
 from reward_profiling import wire
 from reward_profiling.profiling.records.record_columns import ReplyColumns
-from reward_profiling.profiling.rollout_table import NO, UNKNOWN, YES
+from reward_profiling.profiling.rollout_table import (
+    NO,
+    THOUGHT,
+    UNKNOWN,
+    YES,
+)
 
 _CALL = "_call"
 _MESSAGE = "message"
 _INCOMPLETE = "incomplete"
+_NO_ERROR = re.compile(
+    rb"""(?i)"\s*(none|null|no|false|n/a|ok|success|-)?\s*"|\{\s*\}|\[\s*\]"""
+)
+_THOUGHT_OPENS, _THOUGHT_ENDS = "<think>", "</think>"
 
 
 class _Other(TypedDict, total=False):
@@ -47,9 +57,13 @@ class _Details(TypedDict, total=False):
 
 
 class _Response(TypedDict, total=False):
+    error: msgspec.Raw
     output: list[_Item] | str | int | float | bool | _Other | None
     status: _Text
     incomplete_details: _Details | str | int | float | bool | _OtherList | None
+
+
+_NONE = msgspec.Raw(b"null")
 
 
 class _Line(msgspec.Struct):
@@ -57,6 +71,13 @@ class _Line(msgspec.Struct):
     reward_components: (
         dict[str, _Text] | list[_Text] | str | int | float | bool | None
     ) = None
+    error: msgspec.Raw = _NONE
+    error_message: msgspec.Raw = _NONE
+    exception: msgspec.Raw = _NONE
+    failure_kind: msgspec.Raw = _NONE
+    failure_reason: msgspec.Raw = _NONE
+    judge_error: msgspec.Raw = _NONE
+    verifier_error: msgspec.Raw = _NONE
 
 
 NOTHING = ReplyColumns(UNKNOWN, UNKNOWN, 0, {})
@@ -71,16 +92,54 @@ def read_reply(line: bytes | memoryview) -> ReplyColumns:
         return NOTHING
     found = read.reward_components
     components = _components(found)
+    has_error = int(any(map(_is_error, _errors(read))))
     if not isinstance(read.response, dict):
-        return ReplyColumns(UNKNOWN, UNKNOWN, 0, components)
+        return ReplyColumns(UNKNOWN, UNKNOWN, 0, components, has_error)
     truncated = _truncated(read.response)
     output = read.response.get("output")
     if not isinstance(output, list):
-        return ReplyColumns(truncated, UNKNOWN, 0, components)
+        return ReplyColumns(truncated, UNKNOWN, 0, components, has_error)
     said = list(_said(output))
-    has_words = any(text and not text.isspace() for text in said)
-    is_empty = NO if has_words else YES
-    return ReplyColumns(truncated, is_empty, _digest(said), components)
+    return ReplyColumns(
+        truncated, _emptiness(said), _digest(said), components, has_error
+    )
+
+
+def _errors(read: _Line) -> Iterator[msgspec.Raw]:
+    """Yield what a record and its response hold under the names of errors."""
+    if isinstance(read.response, dict):
+        yield read.response.get("error", _NONE)
+    yield from (
+        read.error, read.error_message, read.exception, read.failure_kind,
+        read.failure_reason, read.judge_error, read.verifier_error,
+    )  # fmt: skip
+
+
+def _is_error(value: msgspec.Raw) -> bool:
+    """Say whether a member tells of an error; a number of that name is a metric."""
+    said = bytes(value).strip()
+    return said[:1] in {b'"', b"{", b"[", b"t"} and not _NO_ERROR.fullmatch(said)
+
+
+def _emptiness(said: list[str]) -> int:
+    """Say whether texts hold an answer: NO, YES, or THOUGHT for thinking alone."""
+    if not any(text and not text.isspace() for text in said):
+        return YES
+    has_answer = any(not _is_only_thought(text) for text in said)
+    return NO if has_answer else THOUGHT
+
+
+def _is_only_thought(text: str) -> bool:
+    """Say whether nothing follows what a model thinks, and nothing comes before it.
+
+    A thought may never end, and a chat template may have opened it before the text.
+    """
+    if _THOUGHT_ENDS in text:
+        before, _, after = text.rpartition(_THOUGHT_ENDS)
+        text = before.partition(_THOUGHT_OPENS)[0] + after
+        if _THOUGHT_OPENS not in before:
+            text = after
+    return not text.partition(_THOUGHT_OPENS)[0].strip()
 
 
 def _components(found: object) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from reward_profiling.files.source_marks import Glimpses, SourceMark
 from reward_profiling.profiling.records.layouts import Layout
 from reward_profiling.profiling.records.record_shapes import Field, Shape
 
-VERSION = 3
+VERSION = 4
 
 
 class PublicColumn(NamedTuple):
@@ -47,7 +47,14 @@ COLUMNS = (
         " another column has that name.",
     ),
     PublicColumn("truncated", "boolean", "Whether its reply was cut off."),
-    PublicColumn("empty", "boolean", "Whether its reply has neither text nor calls."),
+    PublicColumn(
+        "empty",
+        "boolean",
+        "Whether its reply has neither text nor calls, but thoughts.",
+    ),
+    PublicColumn(
+        "has_error", "boolean", "Whether it holds an error beside its reward."
+    ),
     PublicColumn("answer", "int64", "Digest of its reply's text and calls."),
     PublicColumn(
         "reward_components/<part>", "int64 or double", "A part of its reward."

@@ -108,6 +108,7 @@ def _records(columns: Mapping[str, Any], head: Head) -> RecordColumns:
         has_answer = shapes.told(attrgetter("has_answer"))
         records.truncated = bytearray(shapes.told(attrgetter("truncated")))
         records.empty = bytearray(shapes.told(attrgetter("empty")))
+        records.has_error = bytearray(shapes.told(attrgetter("has_error")))
         records.answer = array("q", map(mul, columns["answer"], has_answer))
     if 0 in columns["_shape"]:
         rows = range(len(columns["_shape"]))

@@ -42,7 +42,7 @@ from reward_profiling.profiling.records.rollout_metrics import (
     Head,
 )
 from reward_profiling.profiling.records.stored_records import marks_of
-from reward_profiling.profiling.rollout_table import RolloutStatus
+from reward_profiling.profiling.rollout_table import EMPTY, RolloutStatus
 from reward_profiling.profiling.summary.run_labels import run_labels
 
 _STATUSES = [status.name.lower() for status in RolloutStatus]
@@ -195,7 +195,8 @@ def _replies(
     answers = part.placed(records.answer, 0)
     return {
         "truncated": booleans(part.placed(records.truncated, _NO_RECORD)),
-        "empty": booleans(part.placed(records.empty, _NO_RECORD)),
+        "empty": booleans(part.placed(records.empty.translate(EMPTY), _NO_RECORD)),
+        "has_error": booleans(part.placed(records.has_error, _NO_RECORD)),
         "answer": numbers(answers, bytes(map(bool, answers))),
         **_numbers(records, fields, ("components",), part),
     }

@@ -462,3 +462,31 @@ def test_a_message_is_redacted_once_it_is_unwrapped() -> None:
     )
 
     assert finished.message == "[…] is wrong"
+
+
+@pytest.mark.parametrize(
+    ("reply", "notes"),
+    [
+        ({"_ng_task_index": 0, "_ng_rollout_index": 0}, 0),
+        ({"_ng_task_index": 5, "_ng_rollout_index": 0}, 1),
+        ({"_ng_task_index": 5, "_ng_rollout_index": 9}, 2),
+        ({}, 0),
+    ],
+)
+def test_another_rollouts_reply_is_kept_as_asked_and_told(
+    reply: dict[str, int], notes: int
+) -> None:
+    finished = finished_by_reply(orjson.dumps({"reward": 1, **reply}), SHORT)
+
+    record = orjson.loads(finished.line)
+    assert {name: record[name] for name in SHORT} == SHORT
+    assert len(finished.notes) == notes
+    assert all("which was asked" in note for note in finished.notes)
+
+
+def test_a_reply_that_is_no_json_shows_how_it_begins() -> None:
+    with pytest.raises(GymRejectedError) as caught:
+        finished_by_reply(b"<html>\n <p>Please log in" + b"x" * 500, SHORT)
+
+    assert '; it begins with "<html> <p>Please log in' in str(caught.value)
+    assert len(str(caught.value)) < 300

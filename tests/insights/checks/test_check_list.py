@@ -98,6 +98,18 @@ def test_uneven_reward_of_an_answer_is_noise() -> None:
     }  # fmt: skip
 
 
+def test_answers_of_thinking_alone_are_counted() -> None:
+    tasks = mixed()
+    tasks[2][0] = Rollout(0.0, empty=YES, only_thought=YES)
+    tasks[3][0] = Rollout(0.0, empty=YES)
+
+    found = found_in(tasks)["empty_answers"]
+
+    assert found.evidence["empty"] == 2
+    assert found.evidence["only_thought"] == 1
+    assert "1 of them hold thinking and nothing after it" in found.sentence
+
+
 def test_an_empty_answer_must_not_pass() -> None:
     tasks = mixed()
     tasks[2][1] = Rollout(1.0, empty=YES)
@@ -139,6 +151,25 @@ def test_tasks_beyond_the_context_are_counted() -> None:
     many = found_in(changed(mixed(), lambda t, r, one: long if t + r < 1 else one))
     assert many["context_exceeded"].severity == "warning"
     assert many["context_exceeded"].sentence.startswith("1 rollout of 1 of 6 tasks")
+
+
+def test_errors_beside_a_reward_are_counted() -> None:
+    tasks = changed(
+        mixed(10, 4),
+        lambda t, r, one: (
+            Rollout(0.0, has_error=YES, answer=99) if (t, r) == (0, 1) else one
+        ),
+    )
+
+    found = found_in(tasks)["scored_errors"]
+
+    assert found.severity == "warning"
+    assert found.evidence["with_error"] == 1
+    assert found.evidence["scored"] == 40
+    assert found.evidence["mean_without"] == pytest.approx((1 / 3 + 9 * 0.5) / 10)
+    assert "without them the mean is 0.483 (n=10 tasks)" in found.sentence
+    every = found_in(changed(mixed(), lambda *_: Rollout(0.0, has_error=YES)))
+    assert "none is left without them" in every["scored_errors"].sentence
 
 
 def test_an_early_stop_is_no_death() -> None:
