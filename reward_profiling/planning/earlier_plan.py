@@ -6,9 +6,10 @@ Only a digest of each line is held, by its key.
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from reward_profiling.errors import PlanChangedError
+from reward_profiling.errors import RecordError
+from reward_profiling.files.json_lines import read_lines
 from reward_profiling.files.run_files import RunFiles
-from reward_profiling.planning.on_disk.plan_file import PlanRow, read_plan
+from reward_profiling.planning.on_disk.plan_file import PlanRow, parsed_row
 from reward_profiling.planning.on_disk.run_manifest import sound_manifest
 from reward_profiling.planning.planned_tasks import PlannedKey
 from reward_profiling.planning.row_members import RolloutKey
@@ -24,6 +25,10 @@ class EarlierPlan:
     """Rollout indices by task index and what runs them, ascending."""
     is_adaptive: bool = False
     """Whether tasks were given more repeats than the options say."""
+    num_damaged: int = 0
+    """Lines that cannot be read: the new plan has to have them again."""
+    is_lost: bool = False
+    """Whether there is no plan although there are records."""
 
     def has(self, key: RolloutKey, text: bytes) -> bool:
         """Say whether the line of a key is this one, without its newline."""
@@ -31,20 +36,23 @@ class EarlierPlan:
 
 
 def read_earlier_plan(files: RunFiles) -> EarlierPlan:
-    """Read the plan on disk.
+    """Read the plan on disk; lines that are damaged are counted.
 
     Raises:
         ConfigError: the plan cannot be read.
-        PlanChangedError: there are rollouts without a plan.
-        RecordError: a line cannot be read; names file and line.
     """
     path = files.materialized_inputs
     earlier = EarlierPlan()
     if not path.exists():
-        _refuse_orphans(files)
+        earlier.is_lost = is_collected(files)
         return earlier
-    for row in read_plan(path):
-        key, runners = row.key, _runners(row)
+    for line in read_lines(path):
+        try:
+            row = parsed_row(path, line.number, line.text)
+            key, runners = row.key, _runners(row)
+        except RecordError:
+            earlier.num_damaged += 1
+            continue
         earlier.fingerprints[key] = _fingerprint(row.text)
         if isinstance(key[1], int):
             for runner in runners:
@@ -52,22 +60,27 @@ def read_earlier_plan(files: RunFiles) -> EarlierPlan:
     for indices in earlier.indices.values():
         indices.sort()
     earlier.is_adaptive = sound_manifest(files).is_adaptive
+    if earlier.num_damaged:
+        earlier.indices = _without_gaps(earlier)
     return earlier
+
+
+def _without_gaps(earlier: EarlierPlan) -> dict[PlannedKey, list[int]]:
+    """Return which indices a damaged plan had: those of lost lines are not free.
+
+    The options say how many there were, unless tasks were given more.
+    """
+    if not earlier.is_adaptive:
+        return {}
+    return {
+        key: list(range(indices[-1] + 1)) for key, indices in earlier.indices.items()
+    }
 
 
 def _runners(row: PlanRow) -> list[tuple[str, bool]]:
     """Return what may have run a planned row: the row does not say which decided."""
     stamped = [] if row.server is None else [(row.server, True)]
     return [(row.agent or "", False), *stamped]
-
-
-def _refuse_orphans(files: RunFiles) -> None:
-    if is_collected(files):
-        raise PlanChangedError(
-            f"{files.rollouts} already holds rollouts, but its plan"
-            f" {files.materialized_inputs.name} is missing. Nothing was changed: put"
-            " the plan back to resume, or give another --output"
-        )
 
 
 def is_collected(files: RunFiles) -> bool:

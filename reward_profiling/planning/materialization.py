@@ -6,15 +6,23 @@ grow: its rollouts keep their keys and their bytes.
 
 from collections.abc import Iterator
 
+from reward_profiling.errors import PlanChangedError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.checked_input import CheckedInput
 from reward_profiling.planning.earlier_plan import (
+    EarlierPlan,
     Growth,
     is_collected,
     read_earlier_plan,
 )
+from reward_profiling.planning.on_disk.orphaned_records import disagreement
 from reward_profiling.planning.on_disk.plan_file import replace_plan
-from reward_profiling.planning.on_disk.run_manifest import PlanOrigin, replace_manifest
+from reward_profiling.planning.on_disk.run_manifest import (
+    PlanOrigin,
+    input_digest,
+    replace_manifest,
+    set_aside_damaged,
+)
 from reward_profiling.planning.plan_changes import plan_changed, refuse_other_output
 from reward_profiling.planning.plan_lines import PlanLines, Resolve, late_agents
 from reward_profiling.planning.plan_summary import PlanSummary
@@ -36,14 +44,16 @@ def materialize(
             like those of another one.
         PlanChangedError: the output holds another plan, or rollouts without a plan;
             nothing was touched.
-        RecordError: a line of the earlier plan, or its manifest, is damaged.
         OutputWriteError: the disk does not take a file; what was there stays.
     """
+    mended = set_aside_damaged(files)
     refuse_other_output(files)
     earlier = read_earlier_plan(files)
     agents = late_agents(checked, resolve, attribute)
     lines = PlanLines(checked, agents, earlier, is_collected=is_collected(files))
     growth = Growth(earlier)
+    if earlier.is_lost or earlier.num_damaged:
+        _refuse_another_plan(files, lines, checked, earlier)
     replace_plan(files.materialized_inputs, _growing(files, growth, lines, checked))
     origin = PlanOrigin(
         checked.path,
@@ -60,9 +70,42 @@ def materialize(
         num_tasks=checked.plan.num_tasks,
         num_rollouts=growth.num_planned,
         num_new=growth.num_new,
-        warnings=tuple(checked.plan.warnings),
+        warnings=(*checked.plan.warnings, *mended, *_rebuilt(files, earlier)),
         manifest=str(files.run),
     )
+
+
+def _rebuilt(files: RunFiles, earlier: EarlierPlan) -> Iterator[str]:
+    """Say what of the plan was lost and is there again."""
+    if earlier.is_lost:
+        yield f"{files.materialized_inputs} was missing and is written again"
+    if earlier.num_damaged:
+        one = earlier.num_damaged == 1
+        lines = (
+            "1 damaged line is" if one else f"{earlier.num_damaged} damaged lines are"
+        )
+        yield f"{files.materialized_inputs}: {lines} written again"
+
+
+def _refuse_another_plan(
+    files: RunFiles, lines: PlanLines, checked: CheckedInput, earlier: EarlierPlan
+) -> None:
+    """Refuse a plan in place of a lost one that the records do not show to be theirs.
+
+    Raises:
+        PlanChangedError: says which record disagrees.
+    """
+    # Lines that can be read are compared one by one, as those of any plan.
+    is_same_input = not earlier.is_lost or input_digest(files) == checked.digest
+    why = disagreement(files, lines, is_same_input=is_same_input)
+    if why is not None:
+        state = "is missing" if earlier.is_lost else "is damaged"
+        raise PlanChangedError(
+            f"{files.rollouts} already holds rollouts, but its plan"
+            f" {files.materialized_inputs.name} {state}, and the one that this input"
+            f" gives is not theirs: {why}. Nothing was changed: give the input and the"
+            " options of those rollouts, put the plan back, or give another --output"
+        )
 
 
 def _growing(
@@ -87,7 +130,6 @@ def refuse_change(checked: CheckedInput, files: RunFiles) -> None:
     Raises:
         ConfigError: the input cannot be read again.
         PlanChangedError: the output holds another plan; nothing was touched.
-        RecordError: a line of the earlier plan cannot be read; names file and line.
     """
     if not is_collected(files) or _needs_servers(checked):
         return
@@ -103,8 +145,6 @@ def is_planned(checked: CheckedInput, files: RunFiles) -> bool:
 
     Raises:
         ConfigError: the input cannot be read again.
-        PlanChangedError: there are rollouts without a plan.
-        RecordError: a line of the earlier plan cannot be read; names file and line.
     """
     if _needs_servers(checked):
         return False

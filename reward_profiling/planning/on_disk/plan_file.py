@@ -19,6 +19,7 @@ import msgspec
 import orjson
 
 from reward_profiling import wire
+from reward_profiling.errors import RecordError
 from reward_profiling.files.json_lines import (
     SEEK_BYTES,
     located,
@@ -28,6 +29,7 @@ from reward_profiling.files.json_lines import (
     read_row,
     replace_file,
 )
+from reward_profiling.planning.on_disk.run_manifest import AGAIN
 from reward_profiling.planning.row_members import (
     RolloutKey,
     TaskIndex,
@@ -117,7 +119,11 @@ def parsed_row(path: Path, number: int, text: bytes) -> PlanRow:
         RecordError: it is no JSON object; names file and line.
     """
     with located(path, number):
-        return PlanRow(path, number, text, parse_object(text))
+        try:
+            members = parse_object(text)
+        except RecordError as damage:
+            raise RecordError(f"{damage}. {AGAIN}") from damage
+        return PlanRow(path, number, text, members)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from reward_profiling.files.json_lines import (
     parse_object,
     read_lines,
 )
+from reward_profiling.planning.on_disk.run_manifest import AGAIN
 from reward_profiling.planning.row_members import (
     RolloutKey,
     agent_name,
@@ -221,7 +222,10 @@ def _envelope(head: _PlanLine) -> bytes:
 def _explain(path: Path, line: Line, error: Exception) -> Never:
     """Raise the error that the slower reader gives, with its file and line."""
     with located(path, line.number):
-        row = parse_object(line.text)
+        try:
+            row = parse_object(line.text)
+        except RecordError as damage:
+            raise RecordError(f"{damage}. {AGAIN}") from damage
         rollout_key(row)
         agent_name(row)
         raise RecordError(f"cannot be read: {error}") from error

@@ -13,7 +13,6 @@ import orjson
 
 from reward_profiling.errors import RecordError
 from reward_profiling.files.json_lines import (
-    located,
     open_to_read,
     parse_object,
     replace_bytes,
@@ -28,6 +27,10 @@ _OUTPUT = "output"
 _PLAN = "plan"
 _SETTINGS = "settings"
 _VERSION = 1
+AGAIN = (
+    "Run `materialize` again with the same input and options: it writes the file again"
+    " and keeps every record"
+)
 _INDENT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
@@ -110,8 +113,12 @@ def read_manifest(files: RunFiles) -> Manifest:
     path = files.run
     if not path.exists():
         return Manifest(path, {})
-    with open_to_read(path) as file, located(path, 1):
-        return Manifest(path, parse_object(file.read()))
+    with open_to_read(path) as file:
+        text = file.read()
+    try:
+        return Manifest(path, parse_object(text))
+    except RecordError as error:
+        raise RecordError(f"{path}:1: {error}. {AGAIN}") from error
 
 
 def sound_manifest(files: RunFiles) -> Manifest:
@@ -128,6 +135,29 @@ def sound_manifest(files: RunFiles) -> Manifest:
         return read_manifest(files)
     except RecordError:
         return Manifest(files.run, {})
+
+
+def set_aside_damaged(files: RunFiles) -> list[str]:
+    """Move a manifest that cannot be read aside; return what is to be said of it.
+
+    The plan says what is planned: only the origin and the model's name are lost.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        read_manifest(files)
+    except RecordError:
+        aside = files.run.with_name(f"{files.run.name}.damaged")
+        files.run.replace(aside)
+        return [f"{files.run} was damaged; it is {aside.name} now, and written again"]
+    return []
+
+
+def input_digest(files: RunFiles) -> str | None:
+    """Return the digest of the rows that the plan was made from; None if not known."""
+    given = sound_manifest(files).members.get("input")
+    return given.get("sha256") if isinstance(given, dict) else None
 
 
 def refuse_cut_plan(
@@ -149,9 +179,8 @@ def refuse_cut_plan(
     if num_rollouts < expected:
         lacking = f"{expected - num_rollouts} of {expected} planned rollouts"
         raise RecordError(
-            f"{files.materialized_inputs} was cut: {lacking} are missing from it. Run"
-            " `materialize` again with the same input and options: it writes the plan"
-            " again and keeps every record"
+            f"{files.materialized_inputs} was cut: {lacking} are missing from it."
+            f" {AGAIN}"
         )
 
 
