@@ -18,9 +18,9 @@ def has_nothing_to_do(
     params: RewardProfilingParams, files: RunFiles, checked: CheckedInput
 ) -> bool:
     """Return whether nothing is owed and no open task needs more repeats."""
-    if wants_more(files, params.adaptive, params.profile):
+    if not owes_nothing(checked, files, params.collect):
         return False
-    return owes_nothing(checked, files, params.collect)
+    return not wants_more(files, params.adaptive, params.profile)
 
 
 async def collected(

@@ -1,7 +1,8 @@
 """Whether a run has nothing to do: the same plan, and none of it owed."""
 
-from reward_profiling.collecting.ledger import read_ledger
+from reward_profiling.collecting.ledger import Ledger, read_ledger
 from reward_profiling.collecting.options import CollectOptions
+from reward_profiling.errors import RecordError
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.planning.checked_input import CheckedInput
 from reward_profiling.planning.materialization import is_planned
@@ -20,11 +21,22 @@ def owes_nothing(
     ledger = read_ledger(files)
     ledger.max_attempts = options.max_attempts
     ledger.retry_given_up = options.retry_given_up
-    owed = any(
-        ledger.is_owed(planned.key)
-        for planned in read_planned(files.materialized_inputs)
+    return (
+        not _is_any_owed(ledger, files)
+        and _is_finished(files)
+        and is_planned(checked, files)
     )
-    return not owed and _is_finished(files) and is_planned(checked, files)
+
+
+def _is_any_owed(ledger: Ledger, files: RunFiles) -> bool:
+    """Say whether a rollout is owed; a damaged plan owes what it has lost."""
+    try:
+        return any(
+            ledger.is_owed(planned.key)
+            for planned in read_planned(files.materialized_inputs)
+        )
+    except RecordError:
+        return True
 
 
 def _is_finished(files: RunFiles) -> bool:

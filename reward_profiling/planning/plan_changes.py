@@ -17,7 +17,6 @@ from reward_profiling.planning.earlier_plan import Growth, is_collected
 from reward_profiling.planning.on_disk.plan_file import read_plan
 from reward_profiling.planning.on_disk.run_manifest import (
     POLICY_MODEL,
-    known_model,
     read_manifest,
     sound_manifest,
 )
@@ -111,9 +110,8 @@ def refuse_other_model(files: RunFiles, model: str | None) -> None:
 
     Raises:
         PlanChangedError: the output holds rollouts of another model.
-        RecordError: the manifest is damaged; names the file.
     """
-    known = known_model(files)
+    known = sound_manifest(files).policy_model
     if model and known and known != model and is_collected(files):
         raise PlanChangedError(
             f"{files.rollouts} holds rollouts of another model; nothing was changed."

@@ -105,20 +105,6 @@ def test_demo_takes_a_new_folder(command: Run, api_url: str, tmp_path: Path) -> 
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_a_run_mends_a_cut_plan(command: Run, api_url: str, tmp_path: Path) -> None:
-    output, plan = tmp_path / "r.jsonl", tmp_path / "r_materialized_inputs.jsonl"
-    line = ("--output", output, "--num-repeats", "2")
-    command("materialize", "--input", EMBEDDED_TASKS, *line)
-    whole = plan.read_bytes()
-    plan.write_bytes(b"".join(whole.splitlines(keepends=True)[:40]))
-
-    done = command("run", "--demo", *line, PREFECT_API_URL=api_url)
-
-    assert done.returncode == 0, done.stderr
-    assert plan.read_bytes() == whole
-    assert keys(output) == planned(output)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_keeps_the_records(
     start: Start, api_url: str, tmp_path: Path, number: signal.Signals
