@@ -105,12 +105,19 @@ def _reason(limit: object, value: Any) -> str | None:  # noqa: ANN401
 
 def _one_of(hints: tuple[Any, ...], given: Any) -> Any:  # noqa: ANN401
     """Read as the one type of a union that fits an object, or anything else."""
-    if given is None and NoneType in hints:
-        return None
     others = [hint for hint in hints if hint is not NoneType]
+    is_null = given is None or (given == "null" and not any(map(_is_text, others)))
+    if is_null and NoneType in hints:
+        return None
     is_object = isinstance(given, Mapping) or _is_json_object(given)
     fitting = [hint for hint in others if (get_origin(hint) is dict) == is_object]
     return fitted((fitting or others)[0], given)
+
+
+def _is_text(hint: Any) -> bool:  # noqa: ANN401
+    """Say whether a type takes any text, so that "null" is one."""
+    bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return bare in {str, Path}
 
 
 def _choice(choices: tuple[Any, ...], given: Any) -> Any:  # noqa: ANN401

@@ -8,6 +8,7 @@ from annotated_types import Ge, Le
 from reward_profiling.collecting.budgets import PATTERN, FailureBudget
 from reward_profiling.errors import ConfigError
 from reward_profiling.fitting import ReadAs, matching_text
+from reward_profiling.numerics.durations import seconds_from
 from reward_profiling.values import Checked, Seconds
 
 _MAX_SHARDS = 65_536
@@ -68,9 +69,9 @@ class CollectOptions(Checked):
     single requests (400, 413, 422, context length) are, and stop nothing once any
     rollout has succeeded."""
 
-    time_budget: Seconds | None = None
+    time_budget: Annotated[float, Ge(0), ReadAs(seconds_from)] | None = None
     """Stop collecting after this long. No rollout is started that is not likely to
-    finish in time."""
+    finish in time; 0 starts none."""
 
     allow_unsupported_pairing: bool = False
     """Run rows on agents that their verifier does not declare support for."""

@@ -70,9 +70,28 @@ def materialize(
         num_tasks=checked.plan.num_tasks,
         num_rollouts=growth.num_planned,
         num_new=growth.num_new,
-        warnings=(*checked.plan.warnings, *mended, *_rebuilt(files, earlier)),
+        warnings=(
+            *checked.plan.warnings,
+            *mended,
+            *_rebuilt(files, earlier),
+            *_unsent(checked, agents),
+        ),
         manifest=str(files.run),
     )
+
+
+def _unsent(checked: CheckedInput, agents: dict[int, str]) -> Iterator[str]:
+    """Say how many rows nobody has named an agent for: they cannot be collected."""
+    count = sum(
+        task.lacks_agent and task.server is None and task.place not in agents
+        for task in checked.plan.tasks
+    )
+    if count:
+        rows = "1 row names" if count == 1 else f"{count} rows name"
+        yield (
+            f"{rows} a task source and no agent, so `collect` cannot send them: use"
+            " `run`, which asks the servers, or name their agents with --agent-map"
+        )
 
 
 def _rebuilt(files: RunFiles, earlier: EarlierPlan) -> Iterator[str]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from reward_profiling import wire
-from reward_profiling.collecting.on_disk.failures import read_failures
+from reward_profiling.collecting.on_disk.failures import read_failures, words_of
 from reward_profiling.collecting.on_disk.timings import read_timings
 from reward_profiling.errors import ConfigError, RecordError
 from reward_profiling.files.json_lines import read_lines
@@ -59,7 +59,7 @@ def _failed(files: RunFiles) -> list[FailedRollout]:
             rollout_index=key[1],
             agent=agent,
             failure_class=str(last.get(key, {}).get(wire.FAILURE_CLASS, _NOT_SAID)),
-            message=str(last.get(key, {}).get(wire.FAILURE_MESSAGE) or ""),
+            message=words_of(last.get(key, {})),
         )
         for key, agent in agents.items()
     ]

@@ -156,6 +156,26 @@ def test_identical_rows_are_one_task(tmp_path: Path) -> None:
     assert (summary.num_rows, summary.num_tasks) == (3, 2)
 
 
+def test_equal_rows_may_be_tasks_of_their_own(tmp_path: Path) -> None:
+    (row,) = source_lines(1)
+    numbered = [b'{"_ng_task_index": %d, ' % index + row[1:] for index in range(5)]
+    files = planned(tmp_path, numbered)
+    collected(files, REWARDS)
+    source = tmp_path / "equal.jsonl"
+    source.write_bytes(b"\n".join([row] * 5) + b"\n")
+
+    summary, dealt = select(files, source)
+
+    assert (summary.num_rows, summary.num_tasks) == (5, 5)
+    sizes = {verdict: len(lines) for verdict, lines in dealt.items()}
+    assert sizes == {"kept": 2, "rejected": 2, "undetermined": 1}
+    assert summary.mean_pass_rate == 0.375
+    # One of them gone: nobody knows which.
+    source.write_bytes(b"\n".join([row] * 4) + b"\n")
+    with pytest.raises(DatasetError, match="say the same"):
+        select(files, source)
+
+
 def test_rows_past_the_limit_are_undetermined(tmp_path: Path) -> None:
     lines = source_lines()
     files = planned(tmp_path, lines, limit=2)

@@ -138,3 +138,25 @@ def test_errors_beside_rewards_are_a_finding(
     command("profile", "--rollouts", output, "--insights")
     again = orjson.loads(output.with_name("r_insights.json").read_bytes())
     assert again["findings"] == insights["findings"]
+
+
+def test_no_time_starts_nothing(
+    output: Path, servers: httpx.Client, command: Run
+) -> None:
+    done = collect(command, output, servers, "--time-budget", "0")
+
+    assert done.returncode == 3
+    assert "the time budget of 0 s is used up" in " ".join(done.stderr.split())
+    assert "0 of 48 rollouts collected" in done.stdout
+    assert servers.get("/_knobs").json()["requests"] == 0
+
+
+def test_what_has_finished_is_not_in_flight(
+    output: Path, servers: httpx.Client, command: Run
+) -> None:
+    turn(servers, fail_status=500, fail_match=CANBERRA)
+
+    done = collect(command, output, servers, "--concurrency", "1")
+
+    line = next(it for it in done.stderr.splitlines() if "/48 done" in it)
+    assert "in flight" not in line

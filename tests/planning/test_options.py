@@ -41,6 +41,8 @@ def test_agent_name_is_the_default_route() -> None:
 def test_no_repeats_given_means_one() -> None:
     assert PlanOptions().num_repeats == 1
     assert PlanOptions(num_repeats=None).num_repeats is None
+    assert PlanOptions.made({"num_repeats": "null"}).num_repeats is None
+    assert PlanOptions.made({"agent_name": "null"}).agent_name == "null"
 
 
 def test_options_cannot_be_changed() -> None:

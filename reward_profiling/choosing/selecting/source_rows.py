@@ -1,7 +1,8 @@
 """The source's task rows, and which task of the plan each of them became."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,19 @@ class SourceFile:
         self.num_odd += old is not None and self.old[-1] is None
         self.num_stamped += any(map(is_stamp, row))
 
+    def tell_apart(self, cores: Collection[bytes]) -> None:
+        """Take each appearance of some rows as a row of its own, by their contents."""
+        places: list[int] = []
+        rows: list[SourceRow] = []
+        known: dict[int, int] = {}
+        for number, which in zip(self.numbers, self.distinct, strict=True):
+            row = self.rows[which]
+            if row.contents.core in cores or which not in known:
+                known[which] = len(rows)
+                rows.append(replace(row, line=number))
+            places.append(known[which])
+        self.rows, self.distinct = rows, places
+
 
 def is_stamp(name: str) -> bool:
     """Say whether a row's member is a stamp of Gym's."""
@@ -125,6 +139,7 @@ def tasks_of_rows(
         if index is not None and index not in planned.indices:
             contents = contents_of(row.members, has_input=source.has_input, notes=notes)
             planned.add(index, contents)
+    source.tell_apart(_dealt_singly(source, planned))
     tasks = match_rows(source.rows, planned, str(source.path))
     if not any(task is not None for task in tasks):
         raise ConfigError(
@@ -132,3 +147,17 @@ def tasks_of_rows(
             " rollouts were made from"
         )
     return tasks
+
+
+def _dealt_singly(source: SourceFile, planned: PlannedContents) -> set[bytes]:
+    """Return the contents of equal rows that are as many tasks of the plan.
+
+    Some plans number every row. Equal rows are then told apart by their order alone.
+    """
+    rows = Counter(source.rows[which].contents.core for which in source.distinct)
+    different = Counter(row.contents.core for row in source.rows)
+    return {
+        core
+        for core, tasks in planned.core.items()
+        if len(tasks) == rows[core] > different[core]
+    }

@@ -3,7 +3,7 @@
 A last line without a newline may still be in the middle of being written.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,10 @@ class _Line(msgspec.Struct, rename=wire.gym_name):
     failure_terminal: bool | None = None
 
 
+_WORDS = (
+    wire.FAILURE_MESSAGE, wire.FAILURE_JUDGE_ERROR, "failure_reason", "error",
+)  # fmt: skip
+"""Members that say why a rollout failed; the first that says something counts."""
 _DECODE = msgspec.json.Decoder(_Line).decode
 
 
@@ -115,6 +119,11 @@ def read_failures(
                 continue
             raise
         yield key, failure
+
+
+def words_of(failure: Mapping[str, Any]) -> str:
+    """Return what a failure says of its cause; empty where it says nothing."""
+    return str(next(filter(None, map(failure.get, _WORDS)), ""))
 
 
 def attempt_of(line: bytes) -> Hashable:

@@ -11,6 +11,7 @@ import orjson
 from msgspec import UNSET
 
 from reward_profiling import wire
+from reward_profiling.collecting.on_disk.failures import words_of
 from reward_profiling.collecting.replies.envelope import is_envelope, record_of_envelope
 from reward_profiling.collecting.replies.finished_rollout import (
     Destination,
@@ -153,14 +154,13 @@ def _written(
         destination = Destination.NOWHERE
     if destination is Destination.RECORDS and not record.get(wire.MASK_SAMPLE):
         _refuse_unprofiled(record, body)
-    message = record.get(wire.FAILURE_MESSAGE) or record.get("error") or ""
     return FinishedRollout(
         destination,
         _line(record, body),
         reward=record.get(wire.REWARD),
         masked=bool(record.get(wire.MASK_SAMPLE)),
         failure_class=str(record[wire.FAILURE_CLASS]) if is_failure else "",
-        message=redact(innermost(str(message)[:_SHOWN_CHARACTERS])),
+        message=redact(innermost(words_of(record)[:_SHOWN_CHARACTERS])),
         notes=tuple(map(redact, (*notes, *_strangers(reply, stamps)))),
     )
 

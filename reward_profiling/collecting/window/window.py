@@ -100,7 +100,7 @@ class Window:
 
     def _ended(self, slot: asyncio.Task[None]) -> None:
         self._slots.discard(slot)
-        self.recorder.progress.in_flight.pop(id(slot), None)
+        self.recorder.progress.in_flight.pop(id(slot), None)  # one that never began
         self._heed(slot)
 
     def _heed(self, ended: asyncio.Task[None]) -> None:
@@ -126,6 +126,7 @@ class Window:
             return
         finally:
             self.gates[route.url].in_flight -= 1
+            self.recorder.progress.in_flight.pop(id(asyncio.current_task()), None)
         took = Took(moment, time.monotonic() - clock, tries.retries)
         self.recorder.record(planned, finished, error, took)
 

@@ -192,8 +192,9 @@ def _runner(head: _PlanLine, taskset: str | None) -> tuple[str | None, str | Non
             " the inputs again with --environment-server-routes"
         )
     raise RecordError(
-        "has no agent; materialize the inputs again with running servers (`run`), or"
-        " with --default-agent"
+        "has no agent; materialize the inputs again: `run` asks the servers for the"
+        " agent of a task source; without servers, --agent-map names it, and"
+        " --default-agent that of rows without a source"
     )
 
 

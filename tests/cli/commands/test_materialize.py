@@ -132,3 +132,28 @@ def test_folders_are_made_for_any_name(command: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "0 of 24 planned rollouts collected" in shown.stdout
     assert "roll outs_materialized_inputs.jsonl" in shown.stdout
+
+
+def test_null_repeats_are_one(command: Run) -> None:
+    line = ("materialize", "--input", TASKS, "--output", "r.jsonl")
+
+    done = command(*line, "--num-repeats", "null")
+
+    assert done.returncode == 0, done.stderr
+    assert "24 rollouts of 24 tasks planned" in done.stdout
+
+
+def test_rows_that_only_servers_can_send_are_told(command: Run, tmp_path: Path) -> None:
+    row = '{"responses_create_params": {"input": "?"}, "task_source": "math"}\n'
+    (tmp_path / "rows.jsonl").write_text(row)
+    line = ("materialize", "--input", "rows.jsonl", "--output", "r.jsonl")
+
+    told = command(*line)
+    refused = command("collect", "--output", "r.jsonl", "--head-url", "http://h")
+    mapped = command(*line, "--agent-map", '{"math": "math_agent"}')
+
+    assert "1 row names a task source and no agent" in " ".join(told.stderr.split())
+    assert refused.returncode == 2
+    assert "--agent-map names it" in " ".join(refused.stderr.split())
+    assert (mapped.returncode, mapped.stderr) == (0, "")
+    assert "math_agent" in (tmp_path / "r_materialized_inputs.jsonl").read_text()

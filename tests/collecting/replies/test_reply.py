@@ -490,3 +490,21 @@ def test_a_reply_that_is_no_json_shows_how_it_begins() -> None:
 
     assert '; it begins with "<html> <p>Please log in' in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"_ng_failure_message": "a", "_ng_failure_judge_error": "b"}, "a"),
+        ({"_ng_failure_judge_error": "b", "failure_reason": "c"}, "b"),
+        ({"_ng_failure_message": None, "failure_reason": "c"}, "c"),
+        ({"error": "d"}, "d"),
+        ({}, ""),
+    ],
+)
+def test_a_judges_failure_says_what_it_holds(
+    members: dict[str, object], said: str
+) -> None:
+    reply = {"reward": 0.0, "_ng_failure_class": "judge_failed", **members}
+
+    assert finished_by_reply(orjson.dumps(reply), SHORT).message == said
