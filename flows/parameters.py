@@ -22,6 +22,10 @@ _BRACES = re.compile(r"\{\w+\}")
 _FILLED = r"^(?!.*\{(?!date\}|time\})\w+\})"
 
 
+_ELSEWHERE = given_one("runner", type="string", **{"not": {"const": "threads"}})
+_SEVERAL_SHARDS = given_one("num_shards", minimum=2)
+
+
 def _fillable(given: object) -> object:
     unknown = set(_BRACES.findall(str(given))) - set(_PLACEHOLDERS)
     if unknown:
@@ -38,17 +42,28 @@ class RewardProfilingParams(Checked):
 
     __pydantic_config__: ClassVar[JsonObject] = {
         **Checked.__pydantic_config__,
-        "json_schema_extra": refused_when(
-            "input is required except with the demo servers",
-            {
-                "not": {
-                    "anyOf": [
-                        given_one("input", type="string"),
-                        given_one("servers", **given_one("demo", const=True)),
-                    ]
-                }
-            },
-        ),
+        "json_schema_extra": {
+            **refused_when(
+                "input is required except with the demo servers",
+                {
+                    "not": {
+                        "anyOf": [
+                            given_one("input", type="string"),
+                            given_one("servers", **given_one("demo", const=True)),
+                        ]
+                    }
+                },
+            ),
+            "allOf": [
+                refused_when(
+                    "a runner that collects elsewhere needs num_shards, at least 2",
+                    {
+                        **given_one("spread", **_ELSEWHERE),
+                        "not": given_one("collect", **_SEVERAL_SHARDS),
+                    },
+                )
+            ],
+        },
     }
 
     output: Annotated[Path, ReadAs(_fillable, _FILLED)]

@@ -65,7 +65,8 @@ def open_to_read(path: Path, *, buffering: int = _BUFFER_BYTES) -> Iterator[IO[b
     try:
         file = path.open("rb", buffering=buffering)
     except FileNotFoundError as error:
-        raise ConfigError(f"{path} does not exist") from error
+        where = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise ConfigError(f"{path} does not exist{where}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     with file:

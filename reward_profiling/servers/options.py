@@ -4,9 +4,10 @@ import re
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from reward_profiling.errors import ConfigError
+from reward_profiling.fitting import matching_text
 from reward_profiling.texts.secret_values import has_secret, is_secret_override
 from reward_profiling.values import (
     Checked,
@@ -19,6 +20,9 @@ from reward_profiling.values import (
 EMBEDDED_TASKS = Path(__file__).parents[1] / "demo" / "tasks.jsonl"
 """The embedded environment's task rows, as installed."""
 
+_HEAD_URL = matching_text(
+    r"^https?://\S+$", "an address that starts with http:// or https://"
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _SERVER_SOURCES: tuple[JsonObject, ...] = (
     given_one("head_url", type="string"),
@@ -52,7 +56,7 @@ class ServerOptions(Checked):
         ),
     }
 
-    head_url: str | None = None
+    head_url: Annotated[str, _HEAD_URL] | None = None
     """Head server of running servers, such as http://127.0.0.1:11000."""
 
     gym_config: tuple[str, ...] = ()

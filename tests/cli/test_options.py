@@ -137,7 +137,7 @@ def test_rows_can_be_given_an_agent(
     assert orjson.loads(plan)["agent_ref"] == {"name": "everyone"}
 
 
-def test_run_takes_the_options_of_all_steps(command: Run) -> None:
+def test_run_takes_the_options_of_all_steps(command: Run, tmp_path: Path) -> None:
     done = command(
         "run", "--input", "absent.jsonl", "--output", "r.jsonl", "--demo",
         *OF_MATERIALIZE, *OF_COLLECT, "--pass-threshold", "0.5",
@@ -145,16 +145,16 @@ def test_run_takes_the_options_of_all_steps(command: Run) -> None:
     )  # fmt: skip
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: absent.jsonl does not exist\n"
+    assert done.stderr == f"error: absent.jsonl does not exist in {tmp_path}\n"
 
 
-def test_run_takes_several_configurations(command: Run) -> None:
+def test_run_takes_several_configurations(command: Run, tmp_path: Path) -> None:
     done = command(
         "run", "--input", "absent.jsonl", "--output", "r.jsonl",
         "--gym-config", "a.yaml", "b.yaml", "--gym-config", "c.yaml",
     )  # fmt: skip
 
-    assert done.stderr == "error: absent.jsonl does not exist\n"
+    assert done.stderr == f"error: absent.jsonl does not exist in {tmp_path}\n"
 
 
 def test_collect_takes_every_option(command: Run) -> None:

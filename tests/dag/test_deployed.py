@@ -120,6 +120,12 @@ def test_the_nightly_run_is_scheduled(deployed: Deployed) -> None:
         ),
         ({"input": None}, "input is required except with the demo servers"),
         ({"unknown": 1}, "'unknown' was unexpected"),
+        ({"servers": {"head_url": "127.0.0.1:11000"}}, "params.servers.head_url"),
+        ({"spread": {"runner": "work-pool"}}, "needs num_shards, at least 2"),
+        (
+            {"spread": {"runner": "dask"}, "collect": {"num_shards": 1}},
+            "needs num_shards, at least 2",
+        ),
     ],
 )
 def test_a_bad_value_is_refused_before_a_run(

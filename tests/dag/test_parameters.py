@@ -87,6 +87,8 @@ def test_the_form_knows_the_bounds(
         ({"servers": {}}, "give exactly one of head_url"),
         ({"servers": {"demo": True, "head_url": "http://h"}}, "give exactly one of"),
         ({"servers": {"head_url": "http://h"}}, "input is required except"),
+        ({"servers": {"head_url": "h:11000"}}, "head_url must be an address"),
+        ({"spread": {"runner": "work-pool"}}, "give num_shards, at least 2"),
         ({"profile": {"pass_threshold": "high"}}, "pass_threshold must be a finite"),
     ],
 )
