@@ -9,9 +9,10 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _EXIT_BASE = 128
@@ -47,6 +48,52 @@ def _loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+class _Helpers:
+    """Tasks beside one that they help; it is cancelled when one of them fails."""
+
+    def __init__(self, works: Iterable[Coroutine[Any, Any, object]]) -> None:
+        self.errors: list[BaseException] = []
+        self._helped = asyncio.current_task()
+        self._tasks = [asyncio.create_task(work) for work in works]
+        for task in self._tasks:
+            task.add_done_callback(self._heed)
+
+    def _heed(self, task: asyncio.Task[object]) -> None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        self.errors.append(error)
+        if self._helped is not None:
+            self._helped.cancel()
+
+    async def end(self) -> None:
+        """Cancel them and wait until they are gone; a later failure is not heard."""
+        if self.errors and self._helped is not None:
+            self._helped.uncancel()
+        for task in self._tasks:
+            task.remove_done_callback(self._heed)
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def helped_by(*works: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
+    """Run helpers beside the block, which ends with the error of one that fails.
+
+    A helper that nobody hears of would leave the block without what it cares for: a
+    watch over servers, a sign of life, a limit of time.
+    """
+    helpers = _Helpers(works)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not helpers.errors:
+            raise
+    finally:
+        await helpers.end()
+    if helpers.errors:
+        raise helpers.errors[0]
 
 
 class StopScope:

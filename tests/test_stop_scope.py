@@ -1,12 +1,14 @@
 """Stopping in good order, as a process does it."""
 
+import asyncio
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from reward_profiling.stop_scope import Cause, StopScope
+from reward_profiling.stop_scope import Cause, StopScope, helped_by
 
 ROOT = Path(__file__).parents[2]
 TOLD = """
@@ -139,3 +141,78 @@ def test_scopes_do_not_stop_each_other() -> None:
     with one.on_stop(told.append):
         assert len(told) == 1
     assert one.exit_code is None
+
+
+async def _fail_after(seconds: float) -> None:
+    await asyncio.sleep(seconds)
+    raise ValueError("the helper broke")
+
+
+async def _for_ever(ended: list[str]) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        ended.append("helper")
+
+
+def test_a_helper_that_breaks_ends_the_block() -> None:
+    ended: list[str] = []
+
+    async def helped() -> None:
+        async with helped_by(_fail_after(0.05), _for_ever(ended)):
+            try:
+                await asyncio.sleep(30)
+            finally:
+                ended.append("block")
+
+    started = time.monotonic()
+    with pytest.raises(ValueError, match="the helper broke"):
+        asyncio.run(helped())
+
+    assert time.monotonic() - started < 5
+    assert ended == ["block", "helper"]
+
+
+def test_helpers_end_with_their_block() -> None:
+    ended: list[str] = []
+
+    async def helped() -> int:
+        async with helped_by(_for_ever(ended)):
+            await asyncio.sleep(0)
+        task = asyncio.current_task()
+        assert task is not None
+        return task.cancelling()
+
+    assert asyncio.run(helped()) == 0
+    assert ended == ["helper"]
+
+
+def test_a_helper_that_breaks_at_the_end_is_heard() -> None:
+    async def helped() -> None:
+        async with helped_by(_fail_after(0)):
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+    with pytest.raises(ValueError, match="the helper broke"):
+        asyncio.run(helped())
+
+
+def test_the_blocks_own_error_and_cancellation_pass() -> None:
+    async def failing() -> None:
+        async with helped_by(_for_ever([])):
+            raise KeyError("ours")
+
+    async def cancelled() -> None:
+        async with helped_by(_for_ever([])):
+            await asyncio.sleep(30)
+
+    async def run() -> None:
+        task = asyncio.create_task(cancelled())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with pytest.raises(KeyError, match="ours"):
+        asyncio.run(failing())
+    asyncio.run(run())

@@ -24,7 +24,7 @@ from reward_profiling.files.locking.lock_holder import ask_to_stop, pulse
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.ready_servers import ReadyServers
 from reward_profiling.servers.routes import Servers
-from reward_profiling.stop_scope import Cause
+from reward_profiling.stop_scope import Cause, helped_by
 from reward_profiling.tasks.shared.present_run import present_run
 from reward_profiling.tasks.shared.run_page import tell, tell_warning
 
@@ -97,16 +97,14 @@ class LedShards:
                 " shards on other machines will fail. Start the servers where every"
                 " machine reaches them, and give that address with --head-url"
             )
-        helpers = [asyncio.create_task(self._tell_for_ever())]
+        helpers = [self._tell_for_ever()]
         if self.options.time_budget is not None:
-            helpers.append(asyncio.create_task(self._stop_in_time()))
+            helpers.append(self._stop_in_time())
         try:
-            with present_run().scope.on_stop(self._stop_for):
-                yield
+            async with helped_by(*helpers):
+                with present_run().scope.on_stop(self._stop_for):
+                    yield
         finally:
-            for helper in helpers:
-                helper.cancel()
-            await asyncio.gather(*helpers, return_exceptions=True)
             self._say("the collection of this run has ended", is_failure=False)
             for index in self.indices:
                 drop_summary(self.own(index))

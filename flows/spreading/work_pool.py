@@ -38,6 +38,7 @@ from reward_profiling.flows.spreading.pool_shard import PoolShard
 from reward_profiling.reporting.artifact_keys import artifact_key
 from reward_profiling.reporting.markdown import escaped
 from reward_profiling.reporting.outcome import shortened
+from reward_profiling.stop_scope import helped_by
 from reward_profiling.tasks.shared.run_page import (
     REPORT_SECONDS,
     dropped_when_away,
@@ -81,16 +82,12 @@ class _Pool:
             f"{len(self._shards)} shards are waiting for workers, as runs of the"
             f" deployment {self._led.spread.shard_deployment}"
         )
-        reporting = asyncio.create_task(self._report_for_ever())
-        try:
+        async with helped_by(self._report_for_ever()):
             while self._open and not self._led.is_stopping.is_set():
                 await self._round()
                 await self._pause()
             if self._open:
                 await self._let_stop()
-        finally:
-            reporting.cancel()
-            await asyncio.gather(reporting, return_exceptions=True)
         await self._report()
         if len(self._broken) == len(self._shards):
             raise ServersNotReadyError(self._broken[0])

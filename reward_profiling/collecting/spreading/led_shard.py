@@ -25,7 +25,7 @@ from reward_profiling.files.locking.output_lock import output_lock
 from reward_profiling.files.run_files import RunFiles
 from reward_profiling.servers.readiness import wait_until_ready
 from reward_profiling.servers.routes import Servers
-from reward_profiling.stop_scope import Cause, StopScope
+from reward_profiling.stop_scope import Cause, StopScope, helped_by
 
 _LOOK_SECONDS = 1.0
 _READY_SECONDS = 60.0
@@ -76,12 +76,8 @@ class LedShard:
             await self._hold(stack)
             if (cause := self._stop_cause(living_holder(self.files.lock))) is not None:
                 raise OutputLockedError(cause.reason)
-            watching = asyncio.create_task(self._watch())
-            try:
+            async with helped_by(self._watch()):
                 yield
-            finally:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
 
     async def _hold(self, stack: ExitStack) -> None:
         """Take the shard's lock; a holder that died on another machine is waited for.

@@ -35,7 +35,7 @@ from reward_profiling.servers.starting.gym_command import (
     server_log,
 )
 from reward_profiling.servers.starting.start_hints import hint, ports_in_use, venv_of
-from reward_profiling.stop_scope import StopScope
+from reward_profiling.stop_scope import StopScope, helped_by
 from reward_profiling.texts.redaction import redact
 
 _LOOK_SECONDS = 1.0
@@ -200,11 +200,8 @@ class GymStart:
     ) -> AsyncIterator[None]:
         """End what runs when Gym, or one of its servers, ends before the block does."""
         with scope.may_ask_to_stop() as stop:
-            watching = asyncio.create_task(self._watch(guardian, waiting, stop))
-            try:
+            async with helped_by(self._watch(guardian, waiting, stop)):
                 yield
-            finally:
-                watching.cancel()
 
     async def _watch(
         self,
