@@ -65,8 +65,8 @@ def open_to_read(path: Path, *, buffering: int = _BUFFER_BYTES) -> Iterator[IO[b
     try:
         file = path.open("rb", buffering=buffering)
     except FileNotFoundError as error:
-        where = "" if path.is_absolute() else f" in {Path.cwd()}"
-        raise ConfigError(f"{path} does not exist{where}") from error
+        folder = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise ConfigError(f"{path} does not exist{folder}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     with file:
@@ -143,9 +143,8 @@ def _whole(digits: str) -> int | float:
 
 def _shown(text: bytes) -> str:
     shown = text.decode("utf-8", "replace")
-    if len(shown) > _SHOWN_CHARACTERS:
-        return shown[:_SHOWN_CHARACTERS] + "…"
-    return shown
+    is_long = len(shown) > _SHOWN_CHARACTERS
+    return shown[:_SHOWN_CHARACTERS] + "…" if is_long else shown
 
 
 def refuse_wide_integers(text: bytes) -> None:

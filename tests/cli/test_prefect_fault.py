@@ -1,11 +1,12 @@
 """What is said when Prefect's server does not let us in."""
 
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from subprocess import CompletedProcess
-from threading import Thread
 
 import pytest
+
+from tests.observing import answering
 
 Run = Callable[..., CompletedProcess[str]]
 
@@ -26,13 +27,8 @@ def locked_server() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Locked)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/api"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with answering(Locked) as url:
+        yield f"{url}/api"
 
 
 @pytest.mark.parametrize("line", [["demo"], ["deploy"]])

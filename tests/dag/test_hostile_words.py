@@ -1,8 +1,7 @@
 """What servers say is shown on Prefect's pages as text: nothing in it is fetched."""
 
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from subprocess import CompletedProcess
 from typing import NamedTuple
 
@@ -12,42 +11,35 @@ import pytest
 
 from reward_profiling.servers.options import EMBEDDED_TASKS
 from tests.dag.living import BROWSER, browse
-from tests.observing import HTTP, turn
+from tests.observing import HTTP, answering, turn
 
 Found = Callable[..., list[dict[str, object]]]
 Run = Callable[..., CompletedProcess[str]]
 
 
-class Pixel:
-    """A host that counts who fetches something from it."""
+class Pixel(NamedTuple):
+    """A host that notes who fetches something from it."""
 
-    def __init__(self) -> None:
-        self.fetched: list[str] = []
-        fetched = self.fetched
-
-        class Answering(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                fetched.append(self.path)
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+    url: str
+    fetched: list[str]
 
 
 @pytest.fixture
 def pixel() -> Iterator[Pixel]:
     """Give such a host."""
-    host = Pixel()
-    thread = threading.Thread(target=host.server.serve_forever)
-    thread.start()
-    yield host
-    host.server.shutdown()
-    host.server.server_close()
-    thread.join()
+    fetched: list[str] = []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            fetched.append(self.path)
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with answering(Answering) as url:
+        yield Pixel(url, fetched)
 
 
 class Hostile(NamedTuple):

@@ -3,14 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 
 import httpx
 import pytest
 
 from reward_profiling.servers.options import EMBEDDED_TASKS
+from tests.observing import answering
 
 Launch = Callable[..., httpx.Client]
 ROW = EMBEDDED_TASKS.read_bytes().splitlines()[0]
@@ -35,13 +35,8 @@ class Endpoint(BaseHTTPRequestHandler):
 def model_url() -> Iterator[str]:
     """Give the URL of such an endpoint."""
     Endpoint.keys.clear()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with answering(Endpoint) as url:
+        yield f"{url}/v1"
 
 
 @pytest.fixture
