@@ -50,20 +50,19 @@ async def final_state(
     summary: RunSummary, strict: Strictness | None
 ) -> State[RunSummary]:
     """Return the state that a run ends in; `strict` makes findings failures."""
-    said, output = state_message(summary), Path(summary.output)
+    said = state_message(summary)
     is_told_to_stop = present_run().scope.exit_code is not None
     if is_told_to_stop and await is_being_cancelled():
         # Prefect puts a sentence of its own over the message: the log keeps ours.
         said = state_message(replace(summary, stopped=_BY_A_PERSON))
         tell_warning(said)
-        announce_end(CANCELLED, output, said)
+        announce_end(CANCELLED, Path(summary.output), said)
         return Cancelled(message=said, data=summary)
     if summary.is_partial and is_told_to_stop:
         return Crashed(name=INTERRUPTED_STATE, message=said, data=summary)
     if summary.is_partial:
         return Failed(name=PARTIAL_STATE, message=said, data=summary)
     if strict is not None and as_bad_as(strict, summary):
-        announce_end(FAILED, output, said)
         return Failed(message=said, data=summary)
     return Completed(message=said, data=summary)
 

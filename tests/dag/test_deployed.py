@@ -272,6 +272,11 @@ def test_operator_faults_have_no_traceback(
 
     until(lambda: "not-there.jsonl does not exist" in said(), "it is in the log")
     assert "Traceback" not in said()
+    broken = {"filter": {"event": {"name": ["reward-profiling.failed"]}}}
+    until(
+        lambda: "mend/r.jsonl" in deployed.post("events/filter", broken).text,
+        "the event of the broken run",
+    )
 
 
 @pytest.fixture
