@@ -8,11 +8,11 @@ READY := $(VENV)/.ready
 PURE := tests/choosing tests/insights tests/numerics tests/planning tests/profiling \
   tests/texts tests/test_values.py tests/test_errors.py tests/test_architecture.py
 # Tests that wait for minutes: of deployments and workers, of machines that are lost, of
-# the wheel. `make test ALL=1` runs them, too.
+# the wheel. `make test-long` runs them.
 LONG := tests/dag/test_outlasting.py tests/dag/test_spreading.py \
   tests/dag/test_deployed.py tests/dag/test_foreign_names.py tests/test_wheel.py
 
-.PHONY: demo check test lint format bench bench-profile lock
+.PHONY: demo check test test-long lint format bench bench-profile lock
 
 demo: $(READY)
 	@$(BIN)/reward-profiling demo
@@ -27,8 +27,10 @@ check: lint
 	$(BIN)/pytest -q -n 2 $(PURE)
 
 test: lint
-	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder \
-	  $(if $(ALL),,$(LONG:%=--ignore=%))
+	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder $(LONG:%=--ignore=%)
+
+test-long: $(READY)
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(LONG)
 
 # GYM=PATH of Gym's own command compares with it.
 bench: $(READY)
