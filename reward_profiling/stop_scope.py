@@ -64,7 +64,7 @@ class _Helpers:
         if task.cancelled() or (error := task.exception()) is None:
             return
         self.errors.append(error)
-        if self._helped is not None:
+        if self._helped is not None and len(self.errors) == 1:  # undone once, too
             self._helped.cancel()
 
     async def end(self) -> None:

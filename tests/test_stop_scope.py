@@ -173,6 +173,18 @@ def test_a_helper_that_breaks_ends_the_block() -> None:
     assert ended == ["block", "helper"]
 
 
+def test_two_helpers_that_break_cancel_once() -> None:
+    async def helped() -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        with pytest.raises(ValueError, match="the helper broke"):
+            async with helped_by(_fail_after(0.01), _fail_after(0.01)):
+                await asyncio.sleep(30)
+        return task.cancelling()
+
+    assert asyncio.run(helped()) == 0
+
+
 def test_helpers_end_with_their_block() -> None:
     ended: list[str] = []
 

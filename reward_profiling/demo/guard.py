@@ -43,7 +43,8 @@ def guard(port: int, token: str | None) -> Middleware:
 
 def _is_known(request: web.Request, token: str) -> bool:
     said = request.headers.get("Authorization", "")
-    return secrets.compare_digest(said.encode(), f"Bearer {token}".encode())
+    given = said.encode("utf-8", "surrogateescape")  # as any bytes may stand there
+    return secrets.compare_digest(given, f"Bearer {token}".encode())
 
 
 def _refusal(status: HTTPStatus, detail: str) -> web.Response:

@@ -8,8 +8,8 @@ import re
 from hashlib import blake2b
 from pathlib import Path
 
-_DATES = re.compile(r"\d{4}-\d{2}-\d{2}|(?<!\d)\d{6}(?!\d)")
-"""What {date} and {time} in the path of an output became."""
+_DATES = re.compile(r"\d{4}-\d{2}-\d{2}(?:[-_/T ]?\d{6}(?!\d))?")
+"""What {date}, and {time} after it, became in the path of an output."""
 _DEFAULT_STEM = "rollouts"
 _PLACES = 2
 _MOST_CHARACTERS = 40

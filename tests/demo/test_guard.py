@@ -60,6 +60,13 @@ def test_without_the_token_no_key_is_spent(paid: httpx.Client) -> None:
     assert len(Endpoint.keys) >= 1
 
 
+def test_bytes_that_are_no_text_are_no_token(paid: httpx.Client) -> None:
+    with httpx.Client(base_url=paid.base_url, trust_env=False) as stranger:
+        reply = stranger.get("/", headers=[(b"Authorization", b"Bearer \xff\xfe")])
+
+    assert reply.status_code == 401
+
+
 def test_a_real_model_has_no_knobs(paid: httpx.Client) -> None:
     assert paid.get("/_knobs").status_code == 404
     assert paid.post("/_knobs", json={"constant_reward": 1}).status_code == 404

@@ -34,7 +34,13 @@ def test_nights_are_one_history_and_outputs_are_not() -> None:
     }
     outputs = {key(f"/d/{name}/rollouts.jsonl") for name in ("math", "code", "Math")}
 
-    assert len(nights) == 1
+    hours = {
+        key(f"/d/2026-12-01/{time}/rollouts.jsonl") for time in ("020000", "140000")
+    }
+    seeds = {key(f"/d/seed-{seed}/rollouts.jsonl") for seed in ("123456", "654321")}
+
+    assert len(nights) == len(hours) == 1
+    assert len(seeds) == 2
     assert len(outputs) == 3
 
 

@@ -166,15 +166,18 @@ def unscored_rewards(agent: AgentPart) -> Finding | None:
 def scored_errors(agent: AgentPart) -> Finding | None:
     """Find rewards that stand beside an error: of a judge or a tool that failed."""
     table = agent.table
-    with_error = sum(
-        table.has_error[row]
+    beside = [
+        table.reward[row]
         for unit in agent.units
         for row in scored_rows(table, unit.rows)
-    )
-    if not with_error:
+        if table.has_error[row]
+    ]
+    if not beside:
         return None
-    scored = agent.section.coverage.scored
+    scored, with_error = agent.section.coverage.scored, len(beside)
     share = with_error / scored
+    # Where their rewards differ, `error` may be a column of the dataset.
+    is_broken = share >= _SHARE and len(set(beside)) == 1
     means = [
         mean_of(rewards)
         for unit in agent.units
@@ -186,7 +189,7 @@ def scored_errors(agent: AgentPart) -> Finding | None:
         without = f"without them the mean is {figure(mean)} (n={len(means)} tasks)"
     return agent.finding(
         "scored_errors",
-        "critical" if share >= _SHARE else "warning",
+        "critical" if is_broken else "warning",
         f"{with_error} of {scored} scored records ({percent(share)}) hold an error"
         f" beside their reward; {without}",
         "read the member `error` of these records: a judge or a tool may have failed."

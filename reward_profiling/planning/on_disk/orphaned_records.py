@@ -30,9 +30,9 @@ def disagreement(
 ) -> str | None:
     """Say why the records of an output are not of a plan; None when they are.
 
-    `lines` are those of the plan. With `is_same_input`, which the manifest tells, the
-    keys must be in it; else each record's agent and prompt must be the plan's, too, and
-    at least one record must show its prompt.
+    `lines` are those of the plan. Each record's key must be in it, and its agent and
+    prompt, where it shows them, must be the plan's. At least one must show its prompt,
+    unless the plan is known to be of the same input.
 
     Raises:
         ConfigError: a file of records cannot be read.

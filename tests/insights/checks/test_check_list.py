@@ -1,6 +1,7 @@
 """Each finding on a small run that shows it, and on its neighbour that does not."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -170,6 +171,9 @@ def test_errors_beside_a_reward_are_counted() -> None:
     assert "without them the mean is 0.483 (n=10 tasks)" in found.sentence
     every = found_in(changed(mixed(), lambda *_: Rollout(0.0, has_error=YES)))
     assert "none is left without them" in every["scored_errors"].sentence
+    assert every["scored_errors"].severity == "critical"
+    columns = changed(mixed(), lambda _t, _r, one: replace(one, has_error=YES))
+    assert found_in(columns)["scored_errors"].severity == "warning"
 
 
 def test_an_early_stop_is_no_death() -> None:
